@@ -1,0 +1,31 @@
+# Compiles <folder>/*.isa.cpp once for each instruction set. COIL_ISA names the set; such a file puts
+# all that it defines in a namespace of that name. Inline functions and templates of other headers
+# must not be used out of line there: the linker keeps one copy, and it could be the wrong one
+# (scripts/check_isa.py looks for such symbols).
+
+function(coil_add_isa_sources target folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.isa.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  set(flags_plain "")
+  set(flags_avx2 -mavx2 -mfma -mf16c)
+  set(flags_avx512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma -mf16c)
+  set(flags_neon "")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(isas plain avx2 avx512)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(isas plain neon)
+  else()
+    set(isas plain)
+  endif()
+  foreach(isa IN LISTS isas)
+    set(objects coil_isa_${isa})
+    add_library(${objects} OBJECT ${sources})
+    target_include_directories(${objects} PRIVATE src include)
+    target_compile_definitions(${objects} PRIVATE COIL_ISA=${isa})
+    target_compile_options(${objects} PRIVATE ${flags_${isa}} -O3 -fno-math-errno)
+    target_link_libraries(${objects} PRIVATE coil_dependencies)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()

@@ -1,0 +1,91 @@
+#include "graph/graph.h"
+
+#include <charconv>
+
+namespace coil {
+namespace {
+
+/// What a dim counts for in the strides of the dims before it: at least 1, as in torch. Dynamic sizes
+/// are taken as they are, since the strides of a tensor without elements do not matter; sizes that
+/// depend on data are not, since the exporter writes them so.
+sym::Expr stride_factor(sym::Arena& syms, sym::Expr size) {
+  if (std::optional<i64> value = syms.as_const(size)) return *value == 0 ? syms.constant(1) : size;
+  if (syms.range(size).lo >= 1) return size;
+  std::vector<sym::Expr> variables;
+  syms.variables(size, variables);
+  for (sym::Expr v : variables)
+    if (syms.var(v).role == sym::Role::Value) return syms.max(syms.constant(1), size);
+  return size;
+}
+
+/// The N of `base_N`; 0 for `base` itself; -1 for any other name.
+i64 suffix_of(std::string_view name, std::string_view base) {
+  if (!name.starts_with(base)) return -1;
+  name.remove_prefix(base.size());
+  if (name.empty()) return 0;
+  if (name[0] != '_') return -1;
+  i64 number = 0;
+  const auto [end, problem] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  return problem == std::errc{} && end == name.data() + name.size() ? number : -1;
+}
+
+}  // namespace
+
+ValueId Graph::add_value(std::string name, Type type) {
+  return values.add(Value{std::move(name), std::move(type), NodeId(), 0});
+}
+
+std::string Graph::fresh_name(const std::string& base) const {
+  bool taken = false;
+  i64 largest = 0;
+  for (const Value& value : values) {
+    const i64 suffix = suffix_of(value.name, base);
+    taken |= suffix == 0;
+    largest = std::max(largest, suffix);
+  }
+  return taken ? str("{}_{}", base, largest + 1) : base;
+}
+
+LocId Graph::intern(const Loc& loc) {
+  for (std::size_t i = locs.size(); i-- > 0;)
+    if (locs[LocId(i)] == loc) return LocId(i);
+  return locs.add(loc);
+}
+
+std::string_view base_name(std::string_view op) { return op.substr(0, op.find('.')); }
+
+std::vector<sym::Expr> contiguous_strides(sym::Arena& syms, std::span<const sym::Expr> shape) {
+  std::vector<sym::Expr> strides(shape.size());
+  sym::Expr next = syms.constant(1);
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = next;
+    next = syms.mul(next, stride_factor(syms, shape[i]));
+  }
+  return strides;
+}
+
+sym::Expr numel(sym::Arena& syms, std::span<const sym::Expr> shape) { return syms.product(shape); }
+
+std::string text(sym::Arena& syms, const Type& type) {
+  const auto expr_text = [&](sym::Expr e) { return syms.text(e); };
+  switch (type.kind) {
+    case TypeKind::Int: return "int " + syms.text(type.expr);
+    case TypeKind::Bool: return "bool " + syms.text(type.expr);
+    case TypeKind::Float: return "float";
+    case TypeKind::None: return "none";
+    case TypeKind::Tensor: break;
+  }
+  std::string out = str("{}[{}]", name(type.dtype), join(type.shape, ", ", expr_text));
+  if (type.strides != contiguous_strides(syms, type.shape))
+    out += str(" strides [{}]", join(type.strides, ", ", expr_text));
+  return out;
+}
+
+std::string describe(const Graph& graph, NodeId node) {
+  const Node& n = graph.nodes[node];
+  std::string out = n.outs.empty() || !n.outs[0].valid() ? n.op : graph.values[n.outs[0]].name;
+  if (n.loc.valid() && !graph.locs[n.loc].frame.empty()) out += " (" + graph.locs[n.loc].frame + ")";
+  return out;
+}
+
+}  // namespace coil

@@ -1,0 +1,199 @@
+// Ops that copy elements to other places: clone, cat, pad, flip, ...
+
+#include "graph/rule.h"
+
+namespace coil {
+namespace {
+
+Result<Types> preserved(const Call& call) {
+  Type out = call.self();
+  out.strides = strides_for(call.graph, out, MemoryFormat::Preserve);
+  return Types{std::move(out)};
+}
+
+Result<Types> contiguous(const Call& call) {
+  return Types{call.contiguous(call.self().dtype, call.self().shape)};
+}
+
+Result<Types> clone(const Call& call) {
+  Type out = call.self();
+  out.strides = strides_for(call.graph, out, call.format("memory_format", MemoryFormat::Preserve));
+  return Types{std::move(out)};
+}
+
+Result<Types> to_copy(const Call& call) {
+  Type out = call.self();
+  out.dtype = call.dtype("dtype", out.dtype);
+  out.strides = strides_for(call.graph, out, call.format("memory_format", MemoryFormat::Preserve));
+  return Types{std::move(out)};
+}
+
+Result<Types> masked_fill(const Call& call) {
+  const Type& self = call.self();
+  Result<Sizes> shape = broadcast(call.graph, self.shape, call.tensor("mask").shape);
+  if (!shape.ok()) return call.fail("{}", shape.error().message);
+  return Types{call.contiguous(self.dtype, std::move(*shape))};
+}
+
+/// `copy` writes all of `self`, whose layout it keeps.
+Result<Types> copy(const Call& call) {
+  Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("src").shape);
+  if (!shape.ok()) return call.fail("{}", shape.error().message);
+  if (shape->size() != call.self().ndim()) return call.fail("the source has more dims than the target");
+  return preserved(call);
+}
+
+/// Old releases let a 1-d tensor without elements stand beside tensors of any shape.
+bool is_skipped(Graph& graph, const Type& type) {
+  return type.ndim() == 1 && known_value(graph, type.shape[0], 0);
+}
+
+Result<Types> cat(const Call& call) {
+  Types all = call.tensors("tensors");
+  if (all.empty()) return call.fail("needs at least one tensor");
+  DType dtype = all[0].dtype;
+  Promotion promotion;
+  for (const Type& t : all) promotion.tensors.push_back(t);
+  dtype = promote(promotion);
+  Types parts;
+  for (const Type& t : all)
+    if (!is_skipped(call.graph, t)) parts.push_back(t);
+  if (parts.empty()) parts.push_back(all[0]);
+  if (parts[0].ndim() == 0) return call.fail("tensors without dims cannot be concatenated");
+  const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", parts[0].ndim())));
+  Sizes shape = parts[0].shape;
+  bool channels_last = true;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    channels_last &= suggests_channels_last(call.graph, parts[i]);
+    if (i == 0) continue;
+    if (parts[i].ndim() != shape.size()) return call.fail("tensors differ in number of dims");
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (d == dim) continue;
+      Status fits = require_equal(call.graph, shape[d], parts[i].shape[d], "sizes");
+      if (!fits.ok()) return call.fail("{}", fits.error().message);
+    }
+    shape[dim] = call.syms.add(shape[dim], parts[i].shape[dim]);
+  }
+  Type out = call.contiguous(dtype, std::move(shape));
+  if (channels_last) out.strides = channels_last_strides(call.graph, out);
+  return Types{std::move(out)};
+}
+
+Result<Types> stack(const Call& call) {
+  const Types parts = call.tensors("tensors");
+  if (parts.empty()) return call.fail("needs at least one tensor");
+  Promotion promotion;
+  for (const Type& t : parts) promotion.tensors.push_back(t);
+  Sizes shape = parts[0].shape;
+  const i64 dim = COIL_TRY(call.dim("dim", shape.size() + 1));
+  for (const Type& t : parts) {
+    if (t.ndim() != shape.size()) return call.fail("tensors differ in number of dims");
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      Status fits = require_equal(call.graph, shape[d], t.shape[d], "sizes");
+      if (!fits.ok()) return call.fail("{}", fits.error().message);
+    }
+  }
+  shape.insert(shape.begin() + dim, call.number(static_cast<i64>(parts.size())));
+  return Types{call.contiguous(promote(promotion), std::move(shape))};
+}
+
+/// `pad` holds (before, after) pairs from the last dim on.
+Result<Types> padded(const Call& call, const Sizes& pad) {
+  const Type& self = call.self();
+  if (pad.size() % 2 != 0 || pad.size() / 2 > self.ndim())
+    return call.fail("{} pads do not fit {}", pad.size(), text(call.syms, self));
+  Sizes shape = self.shape;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    sym::Expr& size = shape[shape.size() - 1 - i];
+    size = call.syms.add(size, call.syms.add(pad[2 * i], pad[2 * i + 1]));
+    if (known_less(call.graph, size, call.number(0)))
+      return call.fail("padding leaves a size of {}", call.syms.text(size));
+  }
+  Type out = call.contiguous(self.dtype, std::move(shape));
+  if (suggests_channels_last(call.graph, self)) out.strides = channels_last_strides(call.graph, out);
+  return Types{std::move(out)};
+}
+
+Result<Types> constant_pad(const Call& call) { return padded(call, call.sizes("pad")); }
+Result<Types> edge_pad(const Call& call) {
+  if (call.sizes("padding").size() / 2 >= call.self().ndim())
+    return call.fail("{} has too few dims", text(call.syms, call.self()));
+  return padded(call, call.sizes("padding"));
+}
+
+Result<Types> repeat(const Call& call) {
+  const Type& self = call.self();
+  const Sizes& repeats = call.sizes("repeats");
+  if (repeats.size() < self.ndim())
+    return call.fail("{} repeats are given for {}", repeats.size(), text(call.syms, self));
+  Sizes shape = repeats;
+  const std::size_t lead = repeats.size() - self.ndim();
+  for (std::size_t i = 0; i < self.ndim(); ++i)
+    shape[lead + i] = call.syms.mul(repeats[lead + i], self.shape[i]);
+  return Types{call.contiguous(self.dtype, std::move(shape))};
+}
+
+Result<Types> flip(const Call& call) {
+  COIL_TRY(call.dims("dims", call.self().ndim()));
+  return preserved(call);
+}
+
+Result<Types> triangle(const Call& call) {
+  if (call.self().ndim() < 2) return call.fail("needs a matrix, not {}", text(call.syms, call.self()));
+  return contiguous(call);
+}
+
+Result<Types> pixel_shuffle(const Call& call) {
+  Type out = call.self();
+  const bool up = call.op() == "pixel_shuffle";
+  const i64 factor = COIL_TRY(call.constant(up ? "upscale_factor" : "downscale_factor"));
+  if (out.ndim() < 3 || factor < 1 || factor > 46340)
+    return call.fail("does not take {} by {}", text(call.syms, out), factor);
+  const sym::Expr r = call.number(factor);
+  const sym::Expr squared = call.number(factor * factor);
+  sym::Expr& channels = out.shape[out.ndim() - 3];
+  channels = up ? call.syms.floordiv(channels, squared) : call.syms.mul(channels, squared);
+  for (std::size_t i = out.ndim() - 2; i < out.ndim(); ++i)
+    out.shape[i] = up ? call.syms.mul(out.shape[i], r) : call.syms.floordiv(out.shape[i], r);
+  const bool channels_last = suggests_channels_last(call.graph, call.self());
+  out.strides = channels_last ? channels_last_strides(call.graph, out)
+                              : contiguous_strides(call.syms, out.shape);
+  return Types{std::move(out)};
+}
+
+constexpr RuleRow kRules[] = {
+    {"clone", clone},
+    {"_to_copy", to_copy},
+    {"lift_fresh_copy", preserved},
+    {"lift", preserved},
+    {"copy", copy},
+    {"fill.Scalar", preserved},
+    {"fill.Tensor", preserved},
+    {"zero", preserved},
+    {"masked_fill.Scalar", masked_fill},
+    {"masked_fill.Tensor", masked_fill},
+    {"cat", cat},
+    {"concat", cat},
+    {"concatenate", cat},
+    {"stack", stack},
+    {"constant_pad_nd", constant_pad},
+    {"reflection_pad1d", edge_pad},
+    {"reflection_pad2d", edge_pad},
+    {"reflection_pad3d", edge_pad},
+    {"replication_pad1d", edge_pad},
+    {"replication_pad2d", edge_pad},
+    {"replication_pad3d", edge_pad},
+    {"repeat", repeat},
+    {"flip", flip},
+    {"roll", contiguous},
+    {"tril", triangle},
+    {"triu", triangle},
+    {"pixel_shuffle", pixel_shuffle},
+    {"pixel_unshuffle", pixel_shuffle},
+};
+
+}  // namespace
+
+std::span<const RuleRow> copy_rules() { return kRules; }
+
+}  // namespace coil

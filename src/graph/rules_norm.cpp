@@ -1,0 +1,92 @@
+// Normalisations with their statistics.
+
+#include "graph/rule.h"
+
+namespace coil {
+namespace {
+
+/// Like the input, in channels_last if the input is.
+Type normalised(const Call& call) {
+  const Type& input = call.tensor("input");
+  Type out = call.contiguous(input.dtype, input.shape);
+  if (suggests_channels_last(call.graph, input)) out.strides = channels_last_strides(call.graph, out);
+  return out;
+}
+
+Result<Types> layer_norm(const Call& call) {
+  const Type& input = call.tensor("input");
+  const Sizes& over = call.sizes("normalized_shape");
+  if (over.empty() || over.size() > input.ndim())
+    return call.fail("normalized_shape has {} dims, the input is {}", over.size(),
+                     text(call.syms, input));
+  const std::size_t lead = input.ndim() - over.size();
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    Status fits = require_equal(call.graph, input.shape[lead + i], over[i], "sizes");
+    if (!fits.ok()) return call.fail("{}", fits.error().message);
+  }
+  for (std::string_view name : {"weight", "bias"})
+    if (call.has(name) && call.tensor(name).ndim() != over.size())
+      return call.fail("{} is {}, the normalized shape {}", name, text(call.syms, call.tensor(name)),
+                       call.shape_text(over));
+  Sizes rows = input.shape;
+  for (std::size_t i = lead; i < rows.size(); ++i) rows[i] = call.number(1);
+  // Statistics are in the parameters' dtype, where bf16 rows meet f32 parameters.
+  const DType stats = call.has("weight") ? call.tensor("weight").dtype : input.dtype;
+  return Types{call.contiguous(input.dtype, input.shape), call.contiguous(stats, rows),
+               call.contiguous(stats, rows)};
+}
+
+Result<Types> group_norm(const Call& call) {
+  const Type& input = call.tensor("input");
+  const i64 groups = COIL_TRY(call.constant("group"));
+  if (input.ndim() < 2 || groups < 1) return call.fail("does not take {}", text(call.syms, input));
+  const Sizes rows = {call.integer("N"), call.number(groups)};
+  const DType stats = call.has("weight") ? call.tensor("weight").dtype : input.dtype;
+  return Types{normalised(call), call.contiguous(stats, rows), call.contiguous(stats, rows)};
+}
+
+Status check_channels(const Call& call) {
+  const Type& input = call.tensor("input");
+  if (input.ndim() < 2) return call.fail("does not take {}", text(call.syms, input));
+  for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+    if (!call.has(name)) continue;
+    const Type& t = call.tensor(name);
+    if (t.ndim() != 1) return call.fail("{} is {}", name, text(call.syms, t));
+    Status fits = require_equal(call.graph, t.shape[0], input.shape[1], "channels");
+    if (!fits.ok()) return call.fail("{}", fits.error().message);
+  }
+  return Ok{};
+}
+
+template <bool training>
+Result<Types> batch_norm(const Call& call) {
+  COIL_TRY(check_channels(call));
+  const Type& input = call.tensor("input");
+  const Type stats = call.contiguous(compute_dtype(input.dtype),
+                                     {training ? input.shape[1] : call.number(0)});
+  Types out = {normalised(call), stats, stats};
+  if (call.op() == "_native_batch_norm_legit_functional") {
+    out.push_back(call.tensor("running_mean"));
+    out.push_back(call.tensor("running_var"));
+  }
+  return out;
+}
+
+/// Weights, and in training statistics, as arguments of one op for both modes.
+Result<Types> batch_norm_both(const Call& call) {
+  return call.flag("training") ? batch_norm<true>(call) : batch_norm<false>(call);
+}
+
+constexpr RuleRow kRules[] = {
+    {"native_layer_norm", layer_norm},
+    {"native_group_norm", group_norm},
+    {"_native_batch_norm_legit_no_training", batch_norm<false>},
+    {"_native_batch_norm_legit.no_stats", batch_norm<true>},
+    {"_native_batch_norm_legit_functional", batch_norm_both},
+};
+
+}  // namespace
+
+std::span<const RuleRow> norm_rules() { return kRules; }
+
+}  // namespace coil

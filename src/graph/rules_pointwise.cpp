@@ -1,0 +1,88 @@
+// Pointwise ops: one rule, whose rows differ in how the result's dtype comes about.
+
+#include "graph/rule.h"
+
+namespace coil {
+namespace {
+
+enum class Promotes : u8 {
+  Default, ToFloat, ToBool, First, BoolToInt, Magnitude, Angle, Second, Bounds, DivMode, Double, ToComplex
+};
+
+DType float_if_integer(DType d) { return is_float(d) || is_complex(d) ? d : DType::f32; }
+
+DType category(const Arg& number) {
+  if (std::holds_alternative<bool>(number)) return DType::b8;
+  if (std::holds_alternative<Complex>(number)) return DType::c128;
+  return std::holds_alternative<sym::Expr>(number) ? DType::i64 : DType::f64;
+}
+
+/// Whether a Scalar argument takes part in promotion: a second operand does, a parameter does not.
+bool is_operand(std::string_view name, Promotes how) {
+  if (how == Promotes::Bounds) return name == "min" || name == "max";
+  return name == "self" || name == "other" || name == "exponent";
+}
+
+Promotion operands_of(const Call& call, Promotes how) {
+  Promotion operands;
+  for (std::size_t i = how == Promotes::Second ? 1 : 0; i < call.node.args.size(); ++i) {
+    const Arg& arg = call.node.args[i];
+    const ops::SchemaArg& schema = call.schema.args[i];
+    if (std::holds_alternative<None>(arg)) continue;
+    if (schema.type == ops::ArgType::Tensor) {
+      operands.tensors.push_back(call.graph.type(std::get<ValueId>(arg)));
+    } else if (schema.type == ops::ArgType::Scalar && is_operand(schema.name, how)) {
+      operands.scalars.push_back(category(arg));
+    }
+  }
+  return operands;
+}
+
+DType result_dtype(const Call& call, Promotes how, const Types& tensors) {
+  const DType first = tensors[0].dtype;
+  switch (how) {
+    case Promotes::Default:
+    case Promotes::Second:
+    case Promotes::Bounds: return promote(operands_of(call, how));
+    case Promotes::ToFloat: return float_if_integer(promote(operands_of(call, how)));
+    case Promotes::ToBool: return DType::b8;
+    case Promotes::First: return first;
+    case Promotes::BoolToInt: return is_bool(first) ? DType::i64 : first;
+    case Promotes::Magnitude: return is_complex(first) ? real_of(first) : first;
+    case Promotes::Angle: return is_complex(first) ? real_of(first) : float_if_integer(first);
+    case Promotes::DivMode: {
+      const DType promoted = promote(operands_of(call, how));
+      return call.has("rounding_mode") ? promoted : float_if_integer(promoted);
+    }
+    case Promotes::Double:
+      return is_complex(promote(operands_of(call, how))) ? DType::c128 : DType::f64;
+    case Promotes::ToComplex: return complex_of(first);
+  }
+  COIL_UNREACHABLE();
+}
+
+template <Promotes how>
+Result<Types> pointwise(const Call& call) {
+  Types tensors;
+  for (std::size_t i = 0; i < call.node.args.size(); ++i)
+    if (call.schema.args[i].type == ops::ArgType::Tensor)
+      if (const ValueId* v = std::get_if<ValueId>(&call.node.args[i]))
+        tensors.push_back(call.graph.type(*v));
+  if (tensors.empty()) return call.fail("an operand must be a tensor");
+  Result<Sizes> shape = broadcast(call.graph, tensors);
+  if (!shape.ok()) return in_context(call.op(), shape.error());
+  Sizes strides = pointwise_strides(call.graph, tensors, *shape);
+  return Types{call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
+}
+
+constexpr RuleRow kRules[] = {
+#define ROW(op, promotes) {op, pointwise<Promotes::promotes>},
+#include "graph/pointwise.def"
+#undef ROW
+};
+
+}  // namespace
+
+std::span<const RuleRow> pointwise_rules() { return kRules; }
+
+}  // namespace coil

@@ -1,0 +1,347 @@
+#include "import/functionalize.h"
+
+#include <algorithm>
+
+#include "graph/args.h"
+#include "graph/builder.h"
+#include "graph/rules.h"
+#include "import/alias_ops.h"
+#include "import/write_ops.h"
+
+namespace coil {
+namespace {
+
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) throw BuildError{result.error()};
+  return std::move(*result);
+}
+
+bool is_open_symbol(const sym::Arena& syms, sym::Expr e) {
+  return syms.kind(e) == sym::Kind::Var && syms.var(e).role == sym::Role::Value;
+}
+
+sym::Range intersect(sym::Range a, sym::Range b) {
+  return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
+}
+
+}  // namespace
+
+FunctionalBuilder::FunctionalBuilder(Graph& graph, std::unordered_set<std::string> reserved)
+    : graph_(graph), reserved_(std::move(reserved)) {
+  for (const Value& value : graph.values) used_.insert(value.name);
+}
+
+std::string FunctionalBuilder::claim_name(const std::string& name) {
+  if (!name.empty() && used_.insert(name).second) return name;
+  return fresh_name(name.empty() ? "value" : name);
+}
+
+std::string FunctionalBuilder::fresh_name(const std::string& name) {
+  for (u32& suffix = suffixes_[name];;) {
+    std::string candidate = str("{}_{}", name, ++suffix);
+    if (!reserved_.contains(candidate) && used_.insert(candidate).second) return candidate;
+  }
+}
+
+Error FunctionalBuilder::error_at(const ImportCall& call, const std::string& message) const {
+  std::string where = call.names.empty() || call.names[0].empty() ? call.op : call.names[0];
+  if (call.loc.valid() && !graph_.locs[call.loc].frame.empty())
+    where += str(" ({})", graph_.locs[call.loc].frame);
+  return error("node {}: {}: {}", where, call.op, message);
+}
+
+TensorId FunctionalBuilder::add_base(ValueId value, Origin origin, u32 index) {
+  const BaseId base = bases_.add(Base{value, 0, origin, index, TensorId()});
+  const Value& v = graph_.values[value];
+  const TensorId root = tensors_.add(Tensor{base, {}, {}, v.type, value, 0, v.name, {}});
+  bases_[base].root = root;
+  return root;
+}
+
+TensorId FunctionalBuilder::view(TensorId of, ViewStep step, const ImportCall& call, std::size_t index) {
+  Node node;
+  node.op = step.op;
+  node.args = {read(of)};
+  node.args.insert(node.args.end(), step.args.begin(), step.args.end());
+  ImportCall one = call;
+  one.names = {index < call.names.size() ? call.names[index] : ""};
+  one.expected.clear();
+  if (index < call.expected.size()) one.expected = {call.expected[index]};
+  const ValueId value = append(std::move(node), one).at(0);
+  Tensor tensor{tensors_[of].base, of,    std::move(step),          graph_.type(value),
+                value,             0,     graph_.values[value].name, call.loc};
+  tensor.version = bases_[tensor.base].version;
+  return tensors_.add(std::move(tensor));
+}
+
+TensorId FunctionalBuilder::alias(TensorId of, const ImportCall& call, std::size_t index) {
+  check_expected(tensors_[of].type, call, index);
+  Tensor tensor = tensors_[of];
+  tensor.parent = of;
+  tensor.step = {};
+  tensor.loc = call.loc;
+  return tensors_.add(std::move(tensor));
+}
+
+void FunctionalBuilder::rebind(TensorId tensor, const std::function<TensorId(TensorId)>& make) {
+  const TensorId before = tensors_.add(tensors_[tensor]);
+  for (Tensor& t : tensors_)
+    if (t.parent == tensor) t.parent = before;
+  Base& base = bases_[tensors_[tensor].base];
+  if (base.root == tensor) base.root = before;
+  const TensorId now = make(before);
+  tensors_[tensor] = tensors_[now];
+}
+
+std::vector<ViewStep> FunctionalBuilder::chain(TensorId tensor) const {
+  std::vector<ViewStep> steps;
+  for (TensorId t = tensor; t.valid(); t = tensors_[t].parent)
+    if (!tensors_[t].step.op.empty()) steps.push_back(tensors_[t].step);
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+ValueId FunctionalBuilder::read(TensorId tensor) {
+  const Base& base = bases_[tensors_[tensor].base];
+  std::vector<TensorId> stale;
+  TensorId at = tensor;
+  while (tensors_[at].version != base.version) {
+    stale.push_back(at);
+    if (!tensors_[at].parent.valid()) break;
+    at = tensors_[at].parent;
+  }
+  for (std::size_t i = stale.size(); i-- > 0;) {
+    Tensor& t = tensors_[stale[i]];
+    ValueId value = t.parent.valid() ? tensors_[t.parent].value : base.value;
+    if (!t.step.op.empty()) {
+      Node node;
+      node.op = t.step.op;
+      node.args = {value};
+      node.args.insert(node.args.end(), t.step.args.begin(), t.step.args.end());
+      value = append_named(std::move(node), {t.type}, {fresh_name(t.name)}, t.loc).at(0);
+    }
+    t.value = value;
+    t.version = base.version;
+  }
+  return tensors_[tensor].value;
+}
+
+void FunctionalBuilder::write(TensorId tensor, ValueId value, const ImportCall& call) {
+  const Type target = tensors_[tensor].type;
+  if (graph_.type(value).dtype != target.dtype)
+    value = call_op("_to_copy", {value, target.dtype}, call);
+  if (graph_.type(value).shape != target.shape) value = call_op("expand", {value, target.shape}, call);
+  Base& base = bases_[tensors_[tensor].base];
+  std::vector<ViewStep> steps = chain(tensor);
+  const bool has_layout = graph_.type(value).strides == target.strides;
+  if (steps.empty() && has_layout) {
+    base.value = value;
+  } else {
+    Node node;
+    node.op = "update";
+    node.args = {base.value, value};
+    node.view = std::move(steps);
+    const Value& before = graph_.values[base.value];
+    const std::string name = fresh_name(before.name);
+    base.value = append_named(std::move(node), {before.type}, {name}, call.loc).at(0);
+  }
+  ++base.version;
+  if (!has_layout) return;
+  tensors_[tensor].value = value;
+  tensors_[tensor].version = base.version;
+}
+
+Arg FunctionalBuilder::read_arg(const ImportArg& arg) {
+  if (const TensorId* tensor = std::get_if<TensorId>(&arg)) return read(*tensor);
+  if (const std::vector<TensorId>* list = std::get_if<std::vector<TensorId>>(&arg)) {
+    std::vector<ValueId> values;
+    for (TensorId t : *list) values.push_back(t.valid() ? read(t) : ValueId());
+    return values;
+  }
+  return std::get<Arg>(arg);
+}
+
+bool FunctionalBuilder::equal(sym::Expr a, sym::Expr b) {
+  return a == b || sym::Prover(syms(), graph_.facts).is_equal(a, b);
+}
+
+void FunctionalBuilder::check_expected(const Type& found, const ImportCall& call, std::size_t index) {
+  if (index >= call.expected.size() || call.expected[index].kind == TypeKind::None) return;
+  const Type& expected = call.expected[index];
+  bool same = found.kind == expected.kind;
+  if (same && found.is_tensor()) {
+    same = found.dtype == expected.dtype && found.ndim() == expected.ndim();
+    for (std::size_t d = 0; same && d < found.ndim(); ++d)
+      same = equal(found.shape[d], expected.shape[d]) && equal(found.strides[d], expected.strides[d]);
+  }
+  if (same) return;
+  const std::string name = index < call.names.size() ? call.names[index] : call.op;
+  const std::string place = call.loc.valid() ? graph_.locs[call.loc].frame : "";
+  type_differences_.push_back(str("{} = {} ({}): coil finds {}, the file says {}", name, call.op, place,
+                                  text(syms(), found), text(syms(), expected)));
+}
+
+void FunctionalBuilder::adopt_symbols(std::vector<Type>& types, std::size_t first_check,
+                                      std::size_t first_fact, const ImportCall& call) {
+  std::vector<std::pair<sym::Expr, sym::Expr>> renamed;
+  const auto match = [&](sym::Expr found, sym::Expr stated) {
+    if (found == stated || !found.valid() || !stated.valid()) return;
+    if (!is_open_symbol(syms(), found) || !is_open_symbol(syms(), stated)) return;
+    if (defined_symbols_.contains(found.index) || !defined_symbols_.insert(stated.index).second) return;
+    syms().set_range(stated, intersect(syms().var(stated).range, syms().var(found).range));
+    renamed.emplace_back(found, stated);
+  };
+  for (std::size_t i = 0; i < std::min(types.size(), call.expected.size()); ++i) {
+    const Type& stated = call.expected[i];
+    if (stated.kind != types[i].kind) continue;
+    match(types[i].expr, stated.expr);
+    for (std::size_t d = 0; d < std::min(types[i].ndim(), stated.ndim()); ++d)
+      match(types[i].shape[d], stated.shape[d]);
+  }
+  if (renamed.empty()) return;
+  const auto rename = [&](sym::Expr& e) {
+    if (e.valid()) e = syms().substitute(e, renamed);
+  };
+  for (Type& type : types) {
+    rename(type.expr);
+    for (sym::Expr& e : type.shape) rename(e);
+    for (sym::Expr& e : type.strides) rename(e);
+  }
+  for (std::size_t i = first_check; i < graph_.checks.size(); ++i) rename(graph_.checks[i].condition);
+  sym::Facts facts;
+  for (std::size_t i = 0; i < graph_.facts.conditions().size(); ++i) {
+    sym::Expr fact = graph_.facts.conditions()[i];
+    if (i >= first_fact) rename(fact);
+    facts.add(fact);
+  }
+  graph_.facts = std::move(facts);
+}
+
+std::vector<Type> FunctionalBuilder::infer_types(const Node& node, const ImportCall& call) {
+  const std::size_t first_check = graph_.checks.size();
+  const std::size_t first_fact = graph_.facts.conditions().size();
+  Result<std::vector<Type>> types = infer(graph_, node);
+  if (!types) throw BuildError{error_at(call, types.error().message)};
+  adopt_symbols(*types, first_check, first_fact, call);
+  for (std::size_t i = 0; i < types->size(); ++i) check_expected((*types)[i], call, i);
+  return std::move(*types);
+}
+
+std::vector<ValueId> FunctionalBuilder::append(Node node, const ImportCall& call) {
+  if (has_rule(graph_, node.op)) {
+    std::vector<Type> types = infer_types(node, call);
+    return append(std::move(node), std::move(types), call);
+  }
+  // Without rules for composite ops the stated types are all there is.
+  const bool all_stated =
+      call.expected.size() >= call.names.size() &&
+      std::ranges::none_of(call.expected, [](const Type& t) { return t.kind == TypeKind::None; });
+  if (graph_.composites != nullptr || !all_stated) note_unsupported(call);
+  if (!all_stated) throw BuildError{unsupported_error(unsupported_)};
+  return append(std::move(node), call.expected, call);
+}
+
+std::vector<ValueId> FunctionalBuilder::append(Node node, std::vector<Type> types,
+                                               const ImportCall& call) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const bool is_named = i < call.names.size() && !call.names[i].empty();
+    names.push_back(is_named ? claim_name(call.names[i])
+                             : fresh_name(call.names.empty() ? "value" : call.names[0]));
+  }
+  return append_named(std::move(node), std::move(types), std::move(names), call.loc);
+}
+
+std::vector<ValueId> FunctionalBuilder::append_named(Node node, std::vector<Type> types,
+                                                     std::vector<std::string> names, LocId loc) {
+  node.loc = loc;
+  node.outs.clear();
+  const NodeId id = graph_.nodes.add(std::move(node));
+  std::vector<ValueId> outs;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const ValueId out = graph_.add_value(std::move(names[i]), std::move(types[i]));
+    graph_.values[out].def = id;
+    graph_.values[out].out_index = static_cast<u32>(i);
+    outs.push_back(out);
+  }
+  graph_.nodes[id].outs = outs;
+  return outs;
+}
+
+ValueId FunctionalBuilder::call_op(const std::string& op, std::vector<Arg> args, const ImportCall& call) {
+  const std::optional<ops::Schema> schema = ops::find_schema(op);
+  COIL_CHECK(schema.has_value(), "no schema of {}", op);
+  Node node;
+  node.op = op;
+  node.args = value_or_throw(complete_args(graph_, *schema, std::move(args)));
+  ImportCall part;
+  part.op = op;
+  part.loc = call.loc;
+  std::vector<Type> types = infer_types(node, part);
+  COIL_CHECK(types.size() == 1, "{} has {} results", op, types.size());
+  const std::string name = fresh_name(call.names.empty() ? "value" : call.names[0]);
+  return append_named(std::move(node), std::move(types), {name}, call.loc).at(0);
+}
+
+ImportValue FunctionalBuilder::result(ValueId value) {
+  const Type& type = graph_.type(value);
+  switch (type.kind) {
+    case TypeKind::Tensor: return add_base(value, Origin::Computed, 0);
+    case TypeKind::Int:
+    case TypeKind::Bool: return type.expr.valid() ? ImportValue(type.expr) : ImportValue(value);
+    case TypeKind::Float: return value;
+    case TypeKind::None: return None{};
+  }
+  COIL_UNREACHABLE();
+}
+
+std::vector<ImportValue> FunctionalBuilder::plain_call(const ImportCall& call) {
+  const std::optional<ops::Schema> schema = ops::find_schema(call.op);
+  if (!schema) return unsupported(call);
+  Node node;
+  node.op = call.op;
+  for (const ImportArg& arg : call.args) node.args.push_back(read_arg(arg));
+  Result<std::vector<Arg>> args = complete_args(graph_, *schema, std::move(node.args));
+  if (!args) throw BuildError{error_at(call, args.error().message)};
+  node.args = std::move(*args);
+  std::vector<ImportValue> results;
+  for (ValueId out : append(std::move(node), call)) results.push_back(result(out));
+  return results;
+}
+
+void FunctionalBuilder::note_unsupported(const ImportCall& call) {
+  Unsupported& entry = unsupported_[call.op];
+  if (entry.count++ == 0 && call.loc.valid()) entry.place = graph_.locs[call.loc].frame;
+}
+
+std::vector<ImportValue> FunctionalBuilder::unsupported(const ImportCall& call) {
+  note_unsupported(call);
+  std::vector<ImportValue> results;
+  for (std::size_t i = 0; i < call.names.size(); ++i) {
+    const bool is_stated = i < call.expected.size() && call.expected[i].kind != TypeKind::None;
+    if (is_stated)
+      results.push_back(result(graph_.add_value(claim_name(call.names[i]), call.expected[i])));
+    else
+      results.push_back(None{});
+  }
+  return results;
+}
+
+std::vector<ImportValue> FunctionalBuilder::call(const ImportCall& call) {
+  if (auto results = AliasOps(*this, call).run()) return std::move(*results);
+  if (auto results = WriteOps(*this, call).run()) return std::move(*results);
+  return plain_call(call);
+}
+
+Error unsupported_error(const std::map<std::string, FunctionalBuilder::Unsupported>& ops) {
+  const std::string list = join(ops, ", ", [](const auto& row) {
+    const auto& [op, use] = row;
+    std::string where = use.place.empty() ? "" : ", first at " + use.place;
+    const bool is_aten = op.find("::") == std::string::npos && op.find('/') == std::string::npos;
+    return str("{}{} ({}x{})", is_aten ? "aten." : "", op, use.count, where);
+  });
+  return error("{} {} not supported: {}", ops.size(), ops.size() == 1 ? "op is" : "ops are", list);
+}
+
+}  // namespace coil

@@ -1,0 +1,91 @@
+#pragma once
+// Level 3: a kernel as stages over tiles, complete with its mapping to a machine. Printers only print.
+
+#include <string>
+#include <vector>
+
+#include "base/machine.h"
+#include "schedule/schedule.h"
+
+namespace coil {
+
+struct KernelBuffer {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<sym::Expr> shape;
+  Layout layout;
+  bool written = false;
+};
+
+enum class KernelOp : u8 {
+  Load, Store, Const, Value, Scalar, Index, Op,  // as in a body
+  Accumulate,  // a0 = accumulate.name v over the stage's loop
+  Finish,      // v, ... = finish a0: folds the slots; in the stage after the loop
+  Scan,        // v, ... = scan.name v along the stage's loop, in order
+};
+
+/// A body's instruction with values and buffers renumbered for the kernel.
+struct KernelInst {
+  KernelOp kind = KernelOp::Op;
+  Inst inst;                // operands, results: kernel values; combine: index into Kernel::combines
+  u32 buffer = 0;           // Load, Store: index into Kernel::buffers
+  u32 accumulator = 0;      // Accumulate, Finish
+};
+
+/// Straight code once for each grid point, or a loop over axes with the last one innermost.
+struct Stage {
+  std::vector<Axis> loop;
+  std::vector<KernelInst> insts;
+};
+
+/// One dim of a tile: an axis and how many of its points are handled at once.
+struct TileDim {
+  sym::Expr axis;
+  i64 extent = 1;
+};
+
+/// How the kernel runs on a machine; chosen in mapping.cpp by rules, each with its reason.
+struct Mapping {
+  std::vector<TileDim> tile;  // tile[0]: the lanes; empty: scalar code
+  i64 chunk = 0;              // grid lanes: points of the lane axis in one unit of work
+  sym::Expr units;            // units of work that threads share: the launch's grid
+  bool serial = false;        // one thread, in iteration order
+  i64 grain = 1;              // units that a thread takes at least
+  std::vector<std::string> reasons;
+};
+
+struct Kernel {
+  std::string name;
+  std::shared_ptr<sym::Arena> syms;
+  std::vector<KernelBuffer> buffers;    // arguments, in order
+  std::vector<sym::Expr> symbols;       // size, value and step variables: i64 arguments, in order
+  std::vector<u32> scalars;             // f64 arguments: indices into LoopProgram::scalars
+  std::vector<Axis> grid;
+  std::vector<Stage> stages;
+  std::vector<DType> val_dtypes;
+  std::vector<ops::Combine> combines;
+  u32 num_accumulators = 0;
+  Mapping mapping;
+  std::vector<std::string> from;        // ops and places, for comments; not part of the identity
+
+  /// The axis that lanes run along, or invalid.
+  sym::Expr lane_axis() const { return mapping.tile.empty() ? sym::Expr() : mapping.tile[0].axis; }
+};
+
+/// A kernel and the program's buffers and variables that it is launched with.
+struct BuiltKernel {
+  Kernel kernel;
+  std::vector<BufferId> arguments;
+};
+
+/// Merges a group's bodies, drops what stays inside, joins axes that are one in memory.
+BuiltKernel build_kernel(const LoopProgram& program, const Schedule& schedule, GroupId group);
+/// Fills in `mapping` for a CPU.
+void map_to_cpu(Kernel& kernel, const Machine& machine);
+
+/// Text form: parse_kernel(to_text(k)) prints the same again.
+std::string to_text(const Kernel& kernel);
+Result<Kernel> parse_kernel(std::string_view text, const std::string& file);
+Status verify(const Kernel& kernel);
+
+}  // namespace coil

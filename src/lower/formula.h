@@ -1,0 +1,40 @@
+#pragma once
+// The expression language of pointwise.def.
+//
+//   names        arguments of the op's schema; pi, e, inf, nan; highest, lowest: the finite limits of
+//                the result's dtype; integral: whether the op computes in integers
+//   operators    c ? a : b    |  ^  &  (bits, or logic on bools)    == != < <= > >=    + -    * /
+//                - ~ (and ! on bools)
+//   functions    the scalar ops of ops/scalar.def, and
+//                bool(x)      x != 0
+//                given(a, b)  a, or b if the argument a was left out
+//                is_none(a)   whether the argument was left out
+//   other words  text, to compare a string argument with: rounding_mode == floor
+//
+// An operation on numbers that are known while lowering is done then, and a condition on them chooses
+// which of its branches exists. An argument that was left out drops out of min and max.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace coil::lower {
+
+struct Formula {
+  enum class Kind { Number, Name, Call };
+  Kind kind = Kind::Number;
+  std::string name;   // of a name, an operator ("+", "neg", "?:") or a function
+  double number = 0;
+  bool is_integer = false;  // Number: was written without a point
+  std::vector<Formula> operands;
+};
+
+/// An Error says what is wrong at which place of the text.
+Result<Formula> parse_formula(std::string_view text);
+/// Every name in it that is not called.
+void formula_names(const Formula& formula, std::vector<std::string>& out);
+
+}  // namespace coil::lower

@@ -1,0 +1,166 @@
+// Structured nodes: matrix products, convolution, attention.
+
+#include <cmath>
+
+#include "base/check.h"
+#include "lower/body_builder.h"
+#include "lower/pointwise.h"
+#include "lower/registry.h"
+
+namespace coil::lower {
+namespace {
+
+/// A matrix as a batch of one; a batch of matrices as it is.
+Access batched(Lowering& l, const Access& a) {
+  return a.extents.size() == 2 ? unsqueeze(l.syms, a, 0) : a;
+}
+
+/// An operand of the node: a view, if its address is linear in each dim, else a copy.
+Access operand(Lowering& l, ValueId v, std::string_view suffix) {
+  return l.linear(l.access(v), suffix);
+}
+
+void add_gemm(Lowering& l, const Access& a, const Access& b, BufferId out, const std::string& name) {
+  Structured gemm;
+  gemm.name = name;
+  gemm.attrs = Gemm{};
+  gemm.inputs = {batched(l, a), batched(l, b)};
+  gemm.outputs = {batched(l, l.whole(out))};
+  l.add_structured(std::move(gemm));
+}
+
+std::vector<i64> repeated(std::vector<i64> v, std::size_t n) {
+  if (v.size() == 1) v.assign(n, v[0]);
+  return v;
+}
+
+}  // namespace
+
+Status lower_mm(Lowering& l, const Node& node, const Args& args) {
+  const Access a = operand(l, args.tensor("self"), "a");
+  const Access b = operand(l, args.tensor("mat2"), "b");
+  const DType dtype = l.type(node.outs[0]).dtype;
+  if (is_complex(dtype)) return l.unsupported_case("complex matrices");
+  add_gemm(l, a, b, l.result(), l.name());
+  return Ok{};
+}
+
+/// alpha * (a @ b) + beta * self, rounded once; self is not read where beta is 0.
+Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
+  const bool batch = node.op == "baddbmm";
+  const Access a = operand(l, args.tensor(batch ? "batch1" : "mat1"), "a");
+  const Access b = operand(l, args.tensor(batch ? "batch2" : "mat2"), "b");
+  const Type& type = l.type(node.outs[0]);
+  if (is_complex(type.dtype)) return l.unsupported_case("complex matrices");
+  const DType dtype = compute_dtype(type.dtype);
+  const BufferId product = l.temp("mm", dtype, type.shape);
+  add_gemm(l, a, b, product, str("{}.mm", l.name()));
+  const Access bias = broadcast_to(l.syms, l.access(args.tensor("self")), type.shape);
+  const BufferId out = l.result();
+  BodyBuilder body(l, l.name());
+  const Exprs at = body.dims(type.shape);
+  const auto scaled = [&](std::string_view factor, Val v) {
+    const Arg& arg = args[factor];
+    const auto* e = std::get_if<Expr>(&arg);
+    const auto* x = std::get_if<double>(&arg);
+    if ((e && l.syms.is_const(*e, 1)) || (x && *x == 1)) return v;
+    return body.mul(scalar_value(body, arg, dtype), v);
+  };
+  const Arg& beta = args["beta"];
+  const auto* beta_int = std::get_if<Expr>(&beta);
+  const auto* beta_float = std::get_if<double>(&beta);
+  const bool drops = (beta_int && l.syms.is_const(*beta_int, 0)) || (beta_float && *beta_float == 0);
+  Val sum = scaled("alpha", body.load(product, at));
+  if (!drops) sum = body.add(sum, scaled("beta", body.cast(body.load(bias, at), dtype)));
+  body.store(out, at, sum);
+  body.finish();
+  return Ok{};
+}
+
+Status lower_convolution(Lowering& l, const Node& node, const Args& args) {
+  const Access x = operand(l, args.tensor("input"), "x");
+  const Access w = operand(l, args.tensor("weight"), "w");
+  if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex convolution");
+  const std::size_t spatial = w.extents.size() - 2;
+  if (x.extents.size() != w.extents.size()) return l.unsupported_case("an input without a batch dim");
+  Conv conv;
+  conv.stride = repeated(args.integers("stride"), spatial);
+  conv.padding = repeated(args.integers("padding"), spatial);
+  conv.dilation = repeated(args.integers("dilation"), spatial);
+  conv.output_padding = repeated(args.integers("output_padding"), spatial);
+  conv.groups = args.integer("groups");
+  conv.transposed = args.flag("transposed");
+  Structured s;
+  s.name = l.name();
+  s.attrs = std::move(conv);
+  s.inputs = {x, w};
+  if (args.has("bias")) s.inputs.push_back(operand(l, args.tensor("bias"), "bias"));
+  s.outputs = {l.whole(l.result())};
+  l.add_structured(std::move(s));
+  return Ok{};
+}
+
+namespace {
+
+/// An operand of attention as [b, h, rows, features].
+Result<Access> heads(Lowering& l, ValueId v, std::string_view suffix) {
+  Access a = operand(l, v, suffix);
+  if (a.extents.size() > 4) return l.unsupported_case("more than four dims");
+  if (a.extents.size() == 3) a = unsqueeze(l.syms, a, 1);
+  while (a.extents.size() < 4) a = unsqueeze(l.syms, a, 0);
+  return a;
+}
+
+/// Repeats dim `dim` of extent 1.
+Access spread(Lowering& l, const Access& a, std::size_t dim, Expr extent) {
+  Exprs shape = a.extents;
+  if (!l.syms.is_const(shape[dim], 1)) return a;
+  shape[dim] = extent;
+  return broadcast_to(l.syms, a, shape);
+}
+
+/// The mask as [b, h, m, n]: its dims stand for the last ones of the scores.
+Access mask_operand(Lowering& l, ValueId v, const Type& query, const Access& q, const Access& k) {
+  Access mask = l.access(v);
+  const Exprs scores{q.extents[0], q.extents[1], q.extents[2], k.extents[2]};
+  // Scores of a query [b, m, d] are [b, m, n], and so is the mask: the head is dim 1.
+  if (query.ndim() == 3 && mask.extents.size() == 3) mask = unsqueeze(l.syms, mask, 1);
+  return l.linear(broadcast_to(l.syms, mask, scores), "mask");
+}
+
+}  // namespace
+
+Status lower_attention(Lowering& l, const Node&, const Args& args) {
+  const ValueId query = args.tensor("query");
+  if (args.number("dropout_p") != 0) return l.unsupported_case("dropout needs random numbers");
+  const Access q = COIL_TRY(heads(l, query, "q"));
+  Access k = COIL_TRY(heads(l, args.tensor("key"), "k"));
+  Access v = COIL_TRY(heads(l, args.tensor("value"), "v"));
+  k = spread(l, k, 0, q.extents[0]);
+  v = spread(l, v, 0, q.extents[0]);
+  Attention attention;
+  attention.causal = args.flag("is_causal");
+  attention.has_mask = args.has("attn_mask");
+  if (args.has("scale")) {
+    attention.scale = args.number("scale");
+  } else {
+    const auto width = l.syms.as_const(q.extents[3]);
+    if (!width) return l.unsupported_case("the default scale of a dynamic head size; give scale=");
+    attention.scale = 1 / std::sqrt(static_cast<double>(*width));
+  }
+  Structured s;
+  s.name = l.name();
+  s.attrs = attention;
+  s.inputs = {q, k, v};
+  if (attention.has_mask)
+    s.inputs.push_back(mask_operand(l, args.tensor("attn_mask"), l.type(query), q, k));
+  const BufferId out = l.result();
+  Access y = l.whole(out);
+  if (y.extents.size() == 3) y = unsqueeze(l.syms, y, 1);
+  while (y.extents.size() < 4) y = unsqueeze(l.syms, y, 0);
+  s.outputs = {y};
+  l.add_structured(std::move(s));
+  return Ok{};
+}
+
+}  // namespace coil::lower

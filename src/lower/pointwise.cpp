@@ -1,0 +1,327 @@
+#include "lower/pointwise.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "graph/rules.h"
+#include "lower/formula.h"
+#include "lower/registry.h"
+
+namespace coil::lower {
+namespace {
+
+using ops::ScalarOp;
+
+struct Row {
+  std::string_view op;
+  const char* formula;
+};
+constexpr Row kRows[] = {
+#define P(op, formula) {op, formula},
+#include "lower/pointwise.def"
+#undef P
+};
+
+/// A number that is known while lowering, an argument that was left out, a word, or a value.
+struct Term {
+  enum class Kind { Absent, Text, Int, Float, Bool, Value };
+  Kind kind = Kind::Absent;
+  std::string text;
+  i64 integer = 0;   // Int, Bool
+  double number = 0; // Float
+  Val value;
+
+  static Term of(Val v) { return {Kind::Value, "", 0, 0, v}; }
+  static Term of(double x) { return {Kind::Float, "", 0, x, {}}; }
+  static Term of(i64 x) { return {Kind::Int, "", x, 0, {}}; }
+  static Term of(bool x) { return {Kind::Bool, "", x, 0, {}}; }
+  bool known() const { return kind == Kind::Int || kind == Kind::Float || kind == Kind::Bool; }
+  double as_double() const { return kind == Kind::Float ? number : static_cast<double>(integer); }
+};
+
+std::optional<bool> compare(std::string_view op, double a, double b) {
+  if (op == "==") return a == b;
+  if (op == "!=") return a != b;
+  if (op == "<") return a < b;
+  if (op == "<=") return a <= b;
+  if (op == ">") return a > b;
+  if (op == ">=") return a >= b;
+  return std::nullopt;
+}
+
+std::optional<Term> known_binary(std::string_view op, const Term& a, const Term& b) {
+  const double x = a.as_double(), y = b.as_double();
+  if (const auto truth = compare(op, x, y)) return Term::of(*truth);
+  if (op == "pow") return Term::of(std::pow(x, y));
+  if (op == "/") return Term::of(x / y);
+  if (a.kind == Term::Kind::Float || b.kind == Term::Kind::Float) {
+    if (op == "+") return Term::of(x + y);
+    if (op == "-") return Term::of(x - y);
+    if (op == "*") return Term::of(x * y);
+    return std::nullopt;
+  }
+  i64 result = 0;
+  if (op == "+" && !__builtin_add_overflow(a.integer, b.integer, &result)) return Term::of(result);
+  if (op == "-" && !__builtin_sub_overflow(a.integer, b.integer, &result)) return Term::of(result);
+  if (op == "*" && !__builtin_mul_overflow(a.integer, b.integer, &result)) return Term::of(result);
+  return std::nullopt;
+}
+
+struct Symbol {
+  std::string_view text;
+  ScalarOp op;
+};
+constexpr Symbol kSymbols[] = {
+    {"+", ScalarOp::add},      {"-", ScalarOp::sub},      {"*", ScalarOp::mul},
+    {"/", ScalarOp::div},      {"==", ScalarOp::eq},      {"!=", ScalarOp::ne},
+    {"<", ScalarOp::lt},       {"<=", ScalarOp::le},      {">", ScalarOp::gt},
+    {">=", ScalarOp::ge},      {"&", ScalarOp::bits_and}, {"|", ScalarOp::bits_or},
+    {"^", ScalarOp::bits_xor},
+};
+
+/// Writes a formula's instructions into a body, over the arguments of one node.
+class Evaluator {
+ public:
+  Evaluator(BodyBuilder& b, const Args& args, DType compute, DType common, DType result)
+      : b_(b), args_(args), compute_(compute), common_(common), result_(result) {}
+
+  void set_point(Exprs point) { point_ = std::move(point); }
+
+  Term eval(const Formula& f) {
+    switch (f.kind) {
+      case Formula::Kind::Number:
+        return f.is_integer ? Term::of(static_cast<i64>(f.number)) : Term::of(f.number);
+      case Formula::Kind::Name: return name(f.name);
+      case Formula::Kind::Call: return call(f);
+    }
+    COIL_UNREACHABLE();
+  }
+
+  /// A term as a value of `dtype`.
+  Val as(const Term& t, DType dtype) {
+    switch (t.kind) {
+      case Term::Kind::Int:
+      case Term::Kind::Bool: return constant(ops::Scalar::of_int(DType::i64, t.integer), dtype);
+      case Term::Kind::Float: return constant(ops::Scalar::of_float(DType::f64, t.number), dtype);
+      case Term::Kind::Value: return b_.cast(t.value, dtype);
+      case Term::Kind::Absent:
+      case Term::Kind::Text: break;
+    }
+    COIL_CHECK(false, "'{}' is no number, in the formula of {}", t.text, args_.schema().full_name());
+    COIL_UNREACHABLE();
+  }
+
+ private:
+  Val constant(const ops::Scalar& value, DType dtype) {
+    return b_.constant(value.dtype == DType::f64 ? ops::Scalar::of_float(dtype, value.f)
+                                                 : ops::Scalar::of_int(dtype, value.i));
+  }
+  Val number(const Term& t) { return as(t, compute_); }
+
+  /// An argument's own dtype is kept: its use decides what it is converted to.
+  Term argument(const Arg& arg) {
+    sym::Arena& syms = b_.syms();
+    if (std::holds_alternative<None>(arg)) return {};
+    if (const auto* s = std::get_if<std::string>(&arg)) return {Term::Kind::Text, *s, 0, 0, {}};
+    if (const auto* x = std::get_if<double>(&arg)) return known_scalar(*x);
+    if (const auto* x = std::get_if<bool>(&arg)) return Term::of(*x);
+    if (const auto* e = std::get_if<Expr>(&arg)) {
+      if (const auto fixed = syms.as_const(*e)) return Term::of(*fixed);
+      return Term::of(b_.value(*e));
+    }
+    const ValueId v = std::get<ValueId>(arg);
+    if (!b_.lowering().has(v)) return Term::of(scalar_value(b_, arg, DType::f64));
+    const Access& tensor = b_.lowering().access(v);
+    return Term::of(b_.load(broadcast_to(syms, tensor, b_shape()), point_));
+  }
+  /// A comparison of narrow floats compares with the scalar as that dtype holds it.
+  Term known_scalar(double x) const {
+    if (is_bool(result_) && is_narrow_float(common_)) return Term::of(ops::Scalar::of_float(common_, x).f);
+    return Term::of(x);
+  }
+  Exprs b_shape() const {
+    Exprs shape;
+    for (Expr var : point_) shape.push_back(b_.syms().var(var).extent);
+    return shape;
+  }
+
+  Term name(const std::string& name) {
+    if (args_.schema().arg_index(name) >= 0) return argument(args_[name]);
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    if (name == "integral") return Term::of(!is_float(compute_));
+    if (name == "true" || name == "false") return Term::of(name == "true");
+    if (name == "pi") return Term::of(M_PI);
+    if (name == "e") return Term::of(M_E);
+    if (name == "inf") return Term::of(inf);
+    if (name == "nan") return Term::of(std::numeric_limits<double>::quiet_NaN());
+    if (name == "highest") return Term::of(highest());
+    if (name == "lowest") return Term::of(-highest());
+    return {Term::Kind::Text, name, 0, 0, {}};
+  }
+  double highest() const {
+    if (result_ == DType::f64) return std::numeric_limits<double>::max();
+    if (result_ == DType::f16) return 65504;
+    if (result_ == DType::bf16) return bf16_to_f32(0x7f7f);
+    return std::numeric_limits<float>::max();
+  }
+
+  Term call(const Formula& f) {
+    if (f.name == "?:") return choice(f);
+    if (f.name == "given" || f.name == "is_none") {
+      const Term first = eval(f.operands.at(0));
+      const bool absent = first.kind == Term::Kind::Absent;
+      if (f.name == "is_none") return Term::of(absent);
+      return absent ? eval(f.operands.at(1)) : first;
+    }
+    std::vector<Term> terms;
+    for (const Formula& operand : f.operands) terms.push_back(eval(operand));
+    if (terms.size() == 1) return unary(f.name, terms[0]);
+    if (terms.size() == 2) return binary(f.name, terms[0], terms[1]);
+    COIL_CHECK(false, "no function {} of {} operands", f.name, terms.size());
+    COIL_UNREACHABLE();
+  }
+
+  Term choice(const Formula& f) {
+    const Term condition = eval(f.operands.at(0));
+    if (condition.known()) return eval(f.operands.at(condition.as_double() != 0 ? 1 : 2));
+    const Val mask = as(condition, DType::b8);
+    const Val yes = number(eval(f.operands.at(1)));
+    const Val no = number(eval(f.operands.at(2)));
+    return Term::of(b_.where(mask, yes, no));
+  }
+
+  Term unary(const std::string& op, const Term& x) {
+    if (x.kind == Term::Kind::Absent) return {};
+    if (x.known()) {
+      if (op == "neg" && x.kind == Term::Kind::Float) return Term::of(-x.number);
+      if (op == "neg") return Term::of(-x.integer);
+      if (op == "abs") return Term::of(std::abs(x.as_double()));
+    }
+    if (op == "bool") return Term::of(as(x, DType::b8));
+    if (op == "!") return Term::of(b_.op(ScalarOp::bits_not, {as(x, DType::b8)}));
+    if (op == "abs" && is_bool(compute_)) return x;
+    return Term::of(b_.op(scalar_op(op), {own(x)}));
+  }
+  /// Bools keep their dtype, so that logic on them stays logic; all else is computed in compute_.
+  Val own(const Term& x) {
+    if (x.kind == Term::Kind::Value && is_bool(b_.dtype(x.value)) && is_bool(result_)) return x.value;
+    return number(x);
+  }
+
+  Term binary(const std::string& op, const Term& x, const Term& y) {
+    const bool x_absent = x.kind == Term::Kind::Absent, y_absent = y.kind == Term::Kind::Absent;
+    if (x.kind == Term::Kind::Text || y.kind == Term::Kind::Text)
+      return Term::of((x.text == y.text) == (op == "=="));
+    if (op == "min" || op == "max") {
+      if (x_absent || y_absent) return x_absent ? y : x;
+    } else if (x_absent || y_absent) {
+      return {};
+    }
+    if (x.known() && y.known())
+      if (const auto folded = known_binary(op, x, y)) return *folded;
+    // alpha, value, scale: mostly 1
+    if (op == "*" && x.known() && x.as_double() == 1) return y;
+    if (op == "*" && y.known() && y.as_double() == 1) return x;
+    const bool logic = op == "&" || op == "|" || op == "^";
+    if (logic && is_bool_value(x) && is_bool_value(y))
+      return Term::of(b_.op(scalar_op(op), {x.value, y.value}));
+    if (is_bool(compute_) && (op == "+" || op == "*"))
+      return Term::of(b_.op(op == "+" ? ScalarOp::bits_or : ScalarOp::bits_and, {number(x), number(y)}));
+    const Val left = number(x);
+    return Term::of(b_.op(scalar_op(op), {left, number(y)}));
+  }
+  bool is_bool_value(const Term& t) const {
+    return t.kind == Term::Kind::Value && is_bool(b_.dtype(t.value));
+  }
+
+  static ScalarOp scalar_op(const std::string& op) {
+    for (const Symbol& symbol : kSymbols)
+      if (symbol.text == op) return symbol.op;
+    const auto found = ops::scalar_from_name(op);
+    COIL_CHECK(found.has_value(), "no function {} in formulas", op);
+    return *found;
+  }
+
+  BodyBuilder& b_;
+  const Args& args_;
+  DType compute_, common_, result_;
+  Exprs point_;
+};
+
+/// The dtype that PyTorch's promotion gives the operands of the present node.
+DType common_dtype(const Lowering& l, const Args& args) {
+  Promotion operands;
+  for (const ops::SchemaArg& formal : args.schema().args) {
+    const Arg& arg = args[formal.name];
+    if (const auto* v = std::get_if<ValueId>(&arg); v && v->valid()) {
+      if (l.type(*v).is_tensor()) operands.tensors.push_back(l.type(*v));
+      else operands.scalars.push_back(DType::f64);
+    } else if (formal.type == ops::ArgType::Scalar && !formal.list) {
+      if (std::holds_alternative<Expr>(arg)) operands.scalars.push_back(DType::i64);
+      if (std::holds_alternative<double>(arg)) operands.scalars.push_back(DType::f64);
+      if (std::holds_alternative<bool>(arg)) operands.scalars.push_back(DType::b8);
+    }
+  }
+  return promote(operands);
+}
+
+bool any_complex(const Lowering& l, const Node& node) {
+  if (is_complex(l.type(node.outs.front()).dtype)) return true;
+  for (const Arg& arg : node.args) {
+    if (std::holds_alternative<Complex>(arg)) return true;
+    const auto* v = std::get_if<ValueId>(&arg);
+    if (v && v->valid() && l.type(*v).is_tensor() && is_complex(l.type(*v).dtype)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* pointwise_formula(std::string_view op) {
+  for (const Row& row : kRows)
+    if (row.op == op) return row.formula;
+  return nullptr;
+}
+
+std::vector<std::string_view> pointwise_ops() {
+  std::vector<std::string_view> all;
+  for (const Row& row : kRows) all.push_back(row.op);
+  return all;
+}
+
+bool is_formula_word(std::string_view name) {
+  for (std::string_view word : {"integral", "true", "false", "pi", "e", "inf", "nan", "highest",
+                                "lowest", "floor", "trunc", "tanh"})
+    if (name == word) return true;
+  return false;
+}
+
+Val scalar_value(BodyBuilder& b, const Arg& arg, DType dtype) {
+  if (const auto* x = std::get_if<double>(&arg)) return b.constant(ops::Scalar::of_float(dtype, *x));
+  if (const auto* x = std::get_if<bool>(&arg)) return b.integer(dtype, *x);
+  if (const auto* e = std::get_if<Expr>(&arg)) return b.value(*e, dtype);
+  const ValueId v = std::get<ValueId>(arg);
+  if (b.lowering().has(v)) return b.cast(b.load(b.lowering().access(v), {}), dtype);
+  return b.scalar(b.lowering().scalar(b.lowering().name_of(v)), dtype);
+}
+
+Status lower_pointwise(Lowering& l, const Node& node, const Args& args) {
+  if (any_complex(l, node)) return lower_complex(l, node, args);
+  const Formula formula = COIL_TRY(parse_formula(pointwise_formula(node.op)));
+  const DType result = l.type(node.outs.front()).dtype;
+  const DType common = is_bool(result) ? common_dtype(l, args) : result;
+  const BufferId out = l.result();
+  BodyBuilder b(l, l.name());
+  const Exprs at = b.dims(l.program.buffers[out].shape);
+  Evaluator evaluator(b, args, compute_dtype(common), common, result);
+  evaluator.set_point(at);
+  const Term value = evaluator.eval(formula);
+  // A plain copy moves the bits; anything else is a number of the computing dtype.
+  const bool moves = value.kind == Term::Kind::Value && b.dtype(value.value) == result;
+  b.store(out, at, moves ? value.value : evaluator.as(value, is_bool(result) ? result : compute_dtype(result)));
+  b.finish();
+  return Ok{};
+}
+
+}  // namespace coil::lower

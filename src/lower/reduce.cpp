@@ -1,0 +1,218 @@
+// Reductions along dims, and running ones (cumsum, cumprod).
+
+#include "base/check.h"
+#include "lower/body_builder.h"
+#include "lower/registry.h"
+
+namespace coil::lower {
+namespace {
+
+using ops::ScalarOp;
+
+/// The reduced dims of the present node: all, where `dim` is None, absent or empty.
+std::vector<bool> reduced_dims(const Args& args, std::size_t rank) {
+  return dim_set(args.has("dim") ? args.integers("dim") : std::vector<i64>{}, rank);
+}
+
+/// A reduction of one body: its loops, its operand in the dtype that it accumulates in, and where
+/// the results go.
+struct Reduction {
+  BodyBuilder b;
+  Rows rows;
+  Val element;
+  bool keepdim;
+  std::vector<bool> reduced;
+
+  Reduction(Lowering& l, const Args& args, DType accumulate, RowOrder order = RowOrder::Memory)
+      : b(l, l.name()), keepdim(args.flag("keepdim")) {
+    const Access& in = l.access(args.tensor("self"));
+    reduced = reduced_dims(args, in.extents.size());
+    rows = make_rows(b, in, reduced, accumulate, order);
+    element = b.cast(b.load(in, rows.at), accumulate);
+  }
+  Val reduce(std::string_view combine) { return b.reduce(combine, element, rows.tree)[0]; }
+  Val count(DType dtype) { return b.value(rows.count, dtype); }
+
+  /// The index of the result: kept dims, with zeros for the others if the result keeps their place.
+  Exprs out_point() const {
+    if (!keepdim) return rows.kept;
+    Exprs point;
+    std::size_t kept = 0;
+    for (bool gone : reduced)
+      point.push_back(gone ? b_zero() : rows.kept[kept++]);
+    return point;
+  }
+  void store(ValueId value, Val v) { b.store(b.lowering().result(value), out_point(), v); }
+  void finish() { b.finish(); }
+
+ private:
+  Expr b_zero() const { return const_cast<BodyBuilder&>(b).syms().constant(0); }
+};
+
+DType result_compute(const Lowering& l, const Node& node) {
+  return compute_dtype(l.type(node.outs[0]).dtype);
+}
+
+/// A reduction that is one combine of elements in the result's own dtype.
+Status simple(Lowering& l, const Node& node, const Args& args, std::string_view combine,
+              DType accumulate) {
+  Reduction r(l, args, accumulate);
+  r.store(node.outs[0], r.reduce(combine));
+  r.finish();
+  return Ok{};
+}
+
+/// argmax, max.dim and their mirror images.
+Status arg_extreme(Lowering& l, const Node& node, const Args& args, std::string_view combine,
+                   bool with_values) {
+  const DType dtype = compute_dtype(l.type(args.tensor("self")).dtype);
+  // The position counts in logical order.
+  Reduction r(l, args, dtype, RowOrder::Logical);
+  const std::vector<Val> best = r.b.reduce(combine, r.element, r.rows.tree);
+  if (with_values) r.store(node.outs[0], best[0]);
+  r.store(node.outs[with_values ? 1 : 0], best[1]);
+  r.finish();
+  return Ok{};
+}
+
+Status running(Lowering& l, const Node& node, const Args& args, std::string_view combine) {
+  const Access& in = l.access(args.tensor("self"));
+  const DType accumulate = result_compute(l, node);
+  const BufferId out = l.result();
+  if (in.extents.empty()) {
+    l.copy(in, out, l.name());
+    return Ok{};
+  }
+  const std::size_t d = args.dim("dim", in.extents.size());
+  BodyBuilder b(l, l.name());
+  Exprs at(in.extents.size());
+  for (std::size_t k = 0; k < at.size(); ++k)
+    if (k != d) at[k] = b.dim(in.extents[k]);
+  at[d] = b.scan_dim(in.extents[d]);
+  const Val element = b.cast(b.load(in, at), accumulate);
+  b.store(out, at, b.scan(combine, element)[0]);
+  b.finish();
+  return Ok{};
+}
+
+/// m2 / (count - correction), as eager: NaN or infinite where the divisor would not be positive.
+Val unbiased(Reduction& r, const Args& args, Val m2, DType dtype) {
+  BodyBuilder& b = r.b;
+  const double correction = args.has("correction") ? args.number("correction") : 1;
+  const Val divisor = b.sub(r.count(dtype), b.constant(dtype, correction));
+  return b.div(m2, b.max(divisor, b.constant(dtype, 0)));
+}
+
+}  // namespace
+
+Status lower_sum(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "sum", result_compute(l, node));
+}
+
+Status lower_prod(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "prod", result_compute(l, node));
+}
+
+Status lower_amax(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "max", result_compute(l, node));
+}
+
+Status lower_amin(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "min", result_compute(l, node));
+}
+
+Status lower_any(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "any", DType::b8);
+}
+
+Status lower_all(Lowering& l, const Node& node, const Args& args) {
+  return simple(l, node, args, "all", DType::b8);
+}
+
+Status lower_mean(Lowering& l, const Node& node, const Args& args) {
+  const DType dtype = result_compute(l, node);
+  Reduction r(l, args, dtype);
+  const Val sum = r.reduce("sum");
+  r.store(node.outs[0], r.b.div(sum, r.count(dtype)));
+  r.finish();
+  return Ok{};
+}
+
+Status lower_argmax(Lowering& l, const Node& node, const Args& args) {
+  return arg_extreme(l, node, args, "argmax", false);
+}
+
+Status lower_argmin(Lowering& l, const Node& node, const Args& args) {
+  return arg_extreme(l, node, args, "argmin", false);
+}
+
+Status lower_max_dim(Lowering& l, const Node& node, const Args& args) {
+  return arg_extreme(l, node, args, "argmax", true);
+}
+
+Status lower_min_dim(Lowering& l, const Node& node, const Args& args) {
+  return arg_extreme(l, node, args, "argmin", true);
+}
+
+Status lower_variance(Lowering& l, const Node& node, const Args& args) {
+  const DType dtype = result_compute(l, node);
+  Reduction r(l, args, dtype);
+  const std::vector<Val> stats = r.b.reduce("welford", r.element, r.rows.tree);
+  Val spread = unbiased(r, args, stats[1], dtype);
+  if (node.op.starts_with("std")) spread = r.b.op(ScalarOp::sqrt, {spread});
+  r.store(node.outs[0], spread);
+  if (node.outs.size() > 1) r.store(node.outs[1], stats[0]);
+  r.finish();
+  return Ok{};
+}
+
+Status lower_logsumexp(Lowering& l, const Node& node, const Args& args) {
+  const DType dtype = result_compute(l, node);
+  Reduction r(l, args, dtype);
+  const std::vector<Val> parts = r.b.reduce("logaddexp", r.element, r.rows.tree);
+  const Val log_sum = r.b.op(ScalarOp::log, {parts[1]});
+  const Val infinite = r.b.op(ScalarOp::isinf, {parts[0]});
+  const Val finite_top = r.b.where(infinite, r.b.constant(dtype, 0), parts[0]);
+  r.store(node.outs[0], r.b.add(log_sum, finite_top));
+  r.finish();
+  return Ok{};
+}
+
+Status lower_vector_norm(Lowering& l, const Node& node, const Args& args) {
+  const DType dtype = result_compute(l, node);
+  const double ord = args.number("ord");
+  Reduction r(l, args, dtype);
+  BodyBuilder& b = r.b;
+  const auto reduce = [&](std::string_view combine, Val v) {
+    return b.reduce(combine, v, r.rows.tree)[0];
+  };
+  Val norm;
+  if (ord == 2) {
+    norm = b.op(ScalarOp::sqrt, {reduce("sum", b.mul(r.element, r.element))});
+  } else if (ord == 0) {
+    const Val filled = b.op(ScalarOp::ne, {r.element, b.constant(dtype, 0)});
+    norm = reduce("sum", b.cast(filled, dtype));
+  } else {
+    const Val magnitude = b.op(ScalarOp::abs, {r.element});
+    if (ord == std::numeric_limits<double>::infinity()) norm = reduce("max", magnitude);
+    else if (ord == -std::numeric_limits<double>::infinity()) norm = reduce("min", magnitude);
+    else if (ord == 1) norm = reduce("sum", magnitude);
+    else {
+      const Val powers = b.op(ScalarOp::pow, {magnitude, b.constant(dtype, ord)});
+      norm = b.op(ScalarOp::pow, {reduce("sum", powers), b.constant(dtype, 1 / ord)});
+    }
+  }
+  r.store(node.outs[0], norm);
+  r.finish();
+  return Ok{};
+}
+
+Status lower_cumsum(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "sum");
+}
+
+Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "prod");
+}
+
+}  // namespace coil::lower

@@ -1,0 +1,55 @@
+#pragma once
+// Which function lowers which op.
+
+#include <string_view>
+#include <vector>
+
+#include "lower/args.h"
+#include "lower/context.h"
+
+namespace coil::lower {
+
+/// Lowers the present node: appends bodies and sets every result.
+using LowerFn = Status (*)(Lowering& l, const Node& node, const Args& args);
+
+/// The function of an op of ATen; null if it has no row.
+LowerFn find_lowering(std::string_view op);
+/// Every op with a row, pointwise ones included, sorted.
+std::vector<std::string_view> lowered_ops();
+
+// One function a family member, each beside its family.
+#define COIL_LOWERINGS(X)                                                                        \
+  X(pointwise) X(view) X(split) X(bitcast_view)                                                  \
+  X(sum) X(mean) X(prod) X(amax) X(amin) X(any) X(all) X(argmax) X(argmin) X(max_dim) X(min_dim) \
+  X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod)                                   \
+  X(softmax) X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference)                  \
+  X(batch_norm_training)                                                                         \
+  X(mm) X(addmm) X(convolution) X(attention)                                                     \
+  X(embedding) X(index) X(index_put) X(gather) X(scatter) X(scatter_add) X(scatter_reduce)       \
+  X(index_select) X(index_add) X(index_copy) X(index_fill) X(nonzero) X(item)                    \
+  X(cat) X(constant_pad) X(flip) X(roll) X(repeat) X(reflection_pad) X(replication_pad)          \
+  X(tril) X(triu)                                                                                \
+  X(full) X(empty) X(arange) X(linspace) X(eye)                                                  \
+  X(max_pool) X(avg_pool) X(adaptive_avg_pool) X(adaptive_max_pool)                              \
+  X(upsample_nearest) X(upsample_linear) X(upsample_bicubic) X(grid_sampler)                     \
+  X(sort) X(topk) X(lstm) X(gru) X(rnn)                                                          \
+  X(complex_make) X(polar) X(random)
+#define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
+COIL_LOWERINGS(X)
+#undef X
+
+// coil's own ops have no schema.
+Status lower_update(Lowering& l, const Node& node);
+Status lower_cond(Lowering& l, const Node& node);
+Status lower_while(Lowering& l, const Node& node);
+Status lower_scan(Lowering& l, const Node& node);
+
+/// Elementwise ops on complex operands or with a complex result; called by lower_pointwise.
+Status lower_complex(Lowering& l, const Node& node, const Args& args);
+
+/// The view `op` of `in`. `shape` is the result's shape where it is known (a node's type); it takes
+/// precedence over the shape that follows from the arguments.
+Result<Access> apply_view(Lowering& l, std::string_view op, const Args& args, const Access& in,
+                          const Exprs* shape);
+
+}  // namespace coil::lower

@@ -1,0 +1,243 @@
+#include "plan/build.h"
+
+#include <algorithm>
+
+#include "plan/symbols.h"
+#include "schedule/memory.h"
+
+namespace coil {
+namespace {
+
+using runtime::Where;
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const LoopProgram& program, const Schedule& schedule, const PlanServices& services, SymbolTable& symbols)
+      : program_(program), schedule_(schedule), services_(services), symbols_(symbols), syms_(*program.syms),
+        exprs_(syms_, symbols, out_) {}
+
+  Result<runtime::Plan> run() {
+    out_.name = program_.name;
+    out_.scalars = program_.scalars;
+    add_inputs();
+    for (BufferId b : program_.buffers.ids()) add_buffer(b);
+    for (const Slot& s : schedule_.slots) out_.slots.push_back(exprs_.add(s.bytes));
+    for (std::size_t i = 0; i < program_.subprograms.size(); ++i)
+      out_.subplans.push_back(COIL_TRY(
+          PlanBuilder(program_.subprograms[i], schedule_.subschedules[i], services_, symbols_).run()));
+    for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
+    for (const ProgramOutput& o : program_.outputs) add_output(o);
+    for (const ProgramState& s : program_.states) out_.states.push_back({s.state.index, s.updated.index});
+    for (const Check& c : program_.checks) out_.checks.push_back({exprs_.add(c.condition), c.text});
+    return std::move(out_);
+  }
+
+ private:
+  void add_inputs() {
+    for (const ProgramInput& input : program_.inputs) {
+      runtime::PlanInput p;
+      p.name = input.name;
+      if (input.buffer.valid()) {
+        const Buffer& b = program_.buffers[input.buffer];
+        std::vector<sym::Expr> shape = b.shape, strides = strides_of(b);
+        p.dtype = b.dtype;
+        if (input.is_complex) {
+          p.dtype = complex_of(b.dtype);
+          shape.pop_back();
+          strides.pop_back();
+          for (sym::Expr& s : strides) s = syms_.floordiv(s, syms_.constant(2));
+        }
+        p.shape = exprs_.add(shape);
+        p.strides = exprs_.add(strides);
+      } else if (input.is_float) {
+        p.kind = runtime::PlanInput::Kind::Float;
+        p.scalar = input.scalar;
+      } else {
+        p.kind = runtime::PlanInput::Kind::Int;
+        p.value = exprs_.add(input.size);
+      }
+      out_.inputs.push_back(std::move(p));
+    }
+  }
+
+  /// One stride for each dim: plans hold plain strided buffers.
+  std::vector<sym::Expr> strides_of(const Buffer& b) {
+    std::vector<sym::Expr> out(b.shape.size(), syms_.constant(0));
+    for (const LayoutEntry& e : b.layout.entries) {
+      COIL_CHECK(e.factor == 1, "%{} has a blocked layout", b.name);
+      out[e.dim] = e.stride;
+    }
+    return out;
+  }
+
+  void add_buffer(BufferId id) {
+    const Buffer& b = program_.buffers[id];
+    const BufferPlan& plan = schedule_.buffers.get(id);
+    runtime::PlanBuffer p;
+    p.name = b.name;
+    p.dtype = b.dtype;
+    p.source = b.source;
+    p.bytes = exprs_.add(bytes_of(syms_, b));
+    p.shape = exprs_.add(b.shape);
+    p.strides = exprs_.add(strides_of(b));
+    switch (plan.place) {
+      case Place::External:
+        p.where = b.kind == BufferKind::Input ? Where::Input
+                  : b.kind == BufferKind::State ? Where::State : Where::Constant;
+        break;
+      case Place::Arena:
+      case Place::Within:
+        p.where = Where::Arena;
+        p.source = plan.slot;
+        break;
+      case Place::Output: p.where = Where::Output; break;
+      case Place::Derived: p.where = Where::Derived; break;
+      case Place::Heap:
+      case Place::Gone: p.where = Where::Heap; break;
+    }
+    out_.buffers.push_back(std::move(p));
+  }
+
+  Status add_step(const ScheduleStep& step) {
+    const StepBuffers used = buffers_of(program_, schedule_, step);
+    bool init = false;
+    if (const auto* group = std::get_if<GroupId>(&step)) init = schedule_.groups[*group].init;
+    if (const auto* node = std::get_if<StructuredId>(&step)) init = program_.structured[*node].init;
+    std::vector<runtime::PlanStep>& steps = init ? out_.init : out_.run;
+    for (BufferId b : used.writes)
+      if (program_.buffers[b].starts.valid() && schedule_.buffers.get(b).place != Place::Within)
+        steps.push_back(runtime::CopyStep{program_.buffers[b].starts.index, b.index});
+    if (const auto* group = std::get_if<GroupId>(&step)) {
+      steps.push_back(launch(*group));
+    } else if (const auto* node = std::get_if<StructuredId>(&step)) {
+      steps.push_back(COIL_TRY(call(program_.structured[*node])));
+    } else {
+      steps.push_back(control(program_.controls[std::get<ControlId>(step)]));
+    }
+    for (const ProgramSize& s : program_.sizes)
+      if (s.from.valid() && std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end()) {
+        const sym::Range r = syms_.var(s.var).range;
+        steps.push_back(runtime::ReadSize{symbols_.slot(s.var), s.from.index, r.lo, r.hi});
+      }
+    return Ok{};
+  }
+
+  runtime::Launch launch(GroupId group) {
+    BuiltKernel built = build_kernel(program_, schedule_, group);
+    map_to_cpu(built.kernel, services_.machine);
+    runtime::Launch out;
+    out.kernel = services_.add_kernel(built.kernel);
+    for (BufferId b : built.arguments) out.buffers.push_back(b.index);
+    for (sym::Expr v : built.kernel.symbols) out.symbols.push_back(symbols_.slot(v));
+    out.scalars = built.kernel.scalars;
+    out.units = exprs_.add(built.kernel.mapping.units);
+    out.grain = built.kernel.mapping.grain;
+    out.serial = built.kernel.mapping.serial;
+    for (const Stage& s : built.kernel.stages)
+      for (const KernelInst& i : s.insts)
+        if (i.kind == KernelOp::Index) out.index_names.push_back(join(built.kernel.from, "; ", [](const std::string& f) { return f; }));
+    return out;
+  }
+
+  runtime::PlanOperand operand(const Access& a) {
+    const Buffer& b = program_.buffers[a.buffer];
+    sym::Expr at = address(syms_, b.layout, a.index);
+    runtime::PlanOperand out;
+    out.buffer = a.buffer.index;
+    out.shape = exprs_.add(a.extents);
+    std::vector<std::pair<sym::Expr, sym::Expr>> origin;
+    for (sym::Expr v : a.vars) {
+      const std::optional<sym::Expr> stride = syms_.stride(at, v);
+      COIL_CHECK(stride, "%{} is not linear in {}", b.name, syms_.text(v));
+      out.strides.push_back(exprs_.add(*stride));
+      origin.push_back({v, syms_.constant(0)});
+    }
+    out.offset = exprs_.add(syms_.substitute(at, origin));
+    return out;
+  }
+
+  Result<runtime::Call> call(const Structured& node) {
+    const Implementation chosen = COIL_TRY(services_.implement(program_, node));
+    runtime::Call out;
+    out.name = chosen.name;
+    out.function = chosen.function;
+    out.attributes = chosen.attributes;
+    for (const Access& a : node.inputs) out.operands.push_back(operand(a));
+    for (const Access& a : node.outputs) out.operands.push_back(operand(a));
+    return out;
+  }
+
+  runtime::ControlStep control(const Control& c) {
+    runtime::ControlStep out;
+    out.name = c.name;
+    out.plans = c.programs;
+    for (BufferId b : c.carried) out.carried.push_back(b.index);
+    for (BufferId b : c.operands) out.operands.push_back(b.index);
+    for (BufferId b : c.results) out.results.push_back(b.index);
+    if (const auto* branch = std::get_if<If>(&c.kind)) {
+      out.kind = runtime::ControlStep::Kind::If;
+      if (branch->predicate.valid()) out.predicate = static_cast<i32>(branch->predicate.index);
+      else out.condition = exprs_.add(branch->condition);
+    } else if (std::holds_alternative<While>(c.kind)) {
+      out.kind = runtime::ControlStep::Kind::While;
+    } else {
+      const For& loop = std::get<For>(c.kind);
+      out.kind = runtime::ControlStep::Kind::For;
+      out.step = symbols_.slot(loop.step);
+      out.extent = exprs_.add(loop.extent);
+    }
+    return out;
+  }
+
+  void add_output(const ProgramOutput& o) {
+    using Kind = runtime::PlanOutput::Kind;
+    runtime::PlanOutput p;
+    p.dtype = o.dtype;
+    p.target = o.target;
+    if (o.buffer.valid()) {
+      p.buffer = o.buffer.index;
+      p.shape = exprs_.add(o.shape);
+      p.strides = exprs_.add(o.strides);
+      p.offset = exprs_.add(o.offset.valid() ? o.offset : syms_.constant(0));
+    }
+    switch (o.kind) {
+      case OutputKind::Value:
+      case OutputKind::AliasOfOutput: p.kind = Kind::Tensor; break;
+      case OutputKind::AliasOfInput: p.kind = Kind::AliasOfInput; break;
+      case OutputKind::MutatedInput: p.kind = Kind::MutatedInput; break;
+      case OutputKind::Int:
+        p.kind = Kind::Int;
+        p.value = exprs_.add(o.expr);
+        break;
+      case OutputKind::None: p.kind = Kind::None; break;
+      case OutputKind::Constant:
+        p.kind = Kind::Constant;
+        if (const auto* i = std::get_if<sym::Expr>(&o.constant)) p.constant = syms_.as_const(*i).value_or(0);
+        if (const auto* f = std::get_if<double>(&o.constant)) p.constant = *f;
+        if (const auto* b = std::get_if<bool>(&o.constant)) p.constant = *b;
+        if (const auto* s = std::get_if<std::string>(&o.constant)) p.constant = *s;
+        break;
+    }
+    out_.outputs.push_back(std::move(p));
+  }
+
+  const LoopProgram& program_;
+  const Schedule& schedule_;
+  const PlanServices& services_;
+  SymbolTable& symbols_;
+  sym::Arena& syms_;
+  runtime::Plan out_;
+  ExprTable exprs_;
+};
+
+}  // namespace
+
+Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule, const PlanServices& services) {
+  SymbolTable symbols(*program.syms);
+  runtime::Plan plan = COIL_TRY(PlanBuilder(program, schedule, services, symbols).run());
+  COIL_TRY(bind_sizes(program, symbols, plan));
+  plan.symbols = symbols.names();
+  return plan;
+}
+
+}  // namespace coil

@@ -1,0 +1,111 @@
+#include "runtime/bind.h"
+
+namespace coil::runtime {
+namespace {
+
+std::string kind_of(const Value& v) {
+  if (const auto* t = std::get_if<Tensor>(&v)) return describe(*t);
+  if (std::holds_alternative<i64>(v)) return "an int";
+  if (std::holds_alternative<double>(v)) return "a float";
+  if (std::holds_alternative<bool>(v)) return "a bool";
+  if (std::holds_alternative<std::string>(v)) return "a string";
+  return "None";
+}
+
+Status check_kind(const PlanInput& input, const Value& given) {
+  switch (input.kind) {
+    case PlanInput::Kind::Int:
+      if (!std::holds_alternative<i64>(given)) return error("input '{}' is an int, found {}", input.name, kind_of(given));
+      return Ok{};
+    case PlanInput::Kind::Float:
+      if (!std::holds_alternative<double>(given))
+        return error("input '{}' is a float, found {}", input.name, kind_of(given));
+      return Ok{};
+    case PlanInput::Kind::Tensor: break;
+  }
+  const auto* t = std::get_if<Tensor>(&given);
+  if (!t) return error("input '{}' is a tensor, found {}", input.name, kind_of(given));
+  if (t->dtype != input.dtype)
+    return error("input '{}' has dtype {}, expected {}", input.name, name(t->dtype), name(input.dtype));
+  if (t->shape.size() != input.shape.size())
+    return error("input '{}' has {} dims, expected {}", input.name, t->shape.size(), input.shape.size());
+  return Ok{};
+}
+
+Status bind_symbols(const Plan& plan, std::span<const Value> inputs, CallContext& call) {
+  for (const Binding& b : plan.bindings) {
+    const i64 size = b.dim < 0 ? std::get<i64>(inputs[b.input])
+                               : std::get<Tensor>(inputs[b.input]).shape[static_cast<std::size_t>(b.dim)];
+    if (size % b.factor != 0)
+      return error("input '{}' has size {} in dim {}, expected a multiple of {}", plan.inputs[b.input].name, size,
+                   b.dim, b.factor);
+    call.symbols[b.symbol] = size / b.factor;
+  }
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i)
+    if (plan.inputs[i].kind == PlanInput::Kind::Float)
+      call.scalars[plan.inputs[i].scalar] = std::get<double>(inputs[i]);
+  return Ok{};
+}
+
+Status check_sizes(const Plan& plan, std::span<const Value> inputs, const Frame& frame) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const PlanInput& input = plan.inputs[i];
+    if (input.kind == PlanInput::Kind::Int) {
+      const i64 expected = COIL_TRY(frame.eval(input.value));
+      if (std::get<i64>(inputs[i]) != expected)
+        return error("input '{}' is {}, expected {}: the program was exported for this value alone", input.name,
+                     std::get<i64>(inputs[i]), expected);
+    }
+    if (input.kind != PlanInput::Kind::Tensor) continue;
+    const Tensor& t = std::get<Tensor>(inputs[i]);
+    for (std::size_t d = 0; d < t.shape.size(); ++d) {
+      const i64 expected = COIL_TRY(frame.eval(input.shape[d]));
+      if (t.shape[d] == expected) continue;
+      const std::string rule = to_text(plan.exprs[input.shape[d]], plan.symbols);
+      const std::string why = rule == std::to_string(expected) ? std::string() : str(" ({})", rule);
+      return error("input '{}' has size {} in dim {}, expected {}{}", input.name, t.shape[d], d, expected, why);
+    }
+  }
+  return Ok{};
+}
+
+std::string range_text(const SymbolRange& r) {
+  if (r.hi == INT64_MAX) return str("at least {}", r.lo);
+  return str("{}..{}", r.lo, r.hi);
+}
+
+}  // namespace
+
+bool same_walk(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b) {
+  bool same = true;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return true;
+    same &= shape[d] == 1 || a[d] == b[d];
+  }
+  return same;
+}
+
+Status bind_inputs(const Plan& plan, std::span<const Value> inputs, CallContext& call) {
+  if (inputs.size() != plan.inputs.size())
+    return error("{} inputs given, expected {}: {}", inputs.size(), plan.inputs.size(),
+                 join(plan.inputs, ", ", [](const PlanInput& i) { return i.name; }));
+  for (std::size_t i = 0; i < inputs.size(); ++i) COIL_TRY(check_kind(plan.inputs[i], inputs[i]));
+  COIL_TRY(bind_symbols(plan, inputs, call));
+  const Frame frame(plan, call);
+  COIL_TRY(check_sizes(plan, inputs, frame));
+  for (const SymbolRange& r : plan.ranges) {
+    const i64 value = call.symbols[r.symbol];
+    if (value >= r.lo && value <= r.hi) continue;
+    std::string where = plan.symbols[r.symbol];
+    for (const Binding& b : plan.bindings)
+      if (b.symbol == r.symbol)
+        where = b.dim < 0 ? str("input '{}'", plan.inputs[b.input].name)
+                          : str("the size of input '{}' in dim {}", plan.inputs[b.input].name, b.dim);
+    return error("{} is {}, expected {}", where, value, range_text(r));
+  }
+  for (const PlanCheck& c : plan.checks)
+    if (COIL_TRY(frame.eval(c.condition)) == 0) return error("the inputs do not meet a condition of the program: {}", c.text);
+  return Ok{};
+}
+
+}  // namespace coil::runtime

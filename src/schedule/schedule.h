@@ -1,0 +1,83 @@
+#pragma once
+// Level 2: which bodies share a kernel, in which order things run, and why.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/options.h"
+#include "loop/program.h"
+
+namespace coil {
+
+struct GroupTag;
+using GroupId = Id<GroupTag>;
+
+struct Axis {
+  sym::Expr var;
+  sym::Expr extent;
+};
+
+/// One body inside a group: each of its dims as an expression in the group's axes.
+struct Instance {
+  BodyId body;
+  std::vector<sym::Expr> dims;
+};
+
+/// What a decision function returned: yes with the saving, or no with the reason.
+struct Decision {
+  bool yes = false;
+  std::string from, to;  // names of bodies, groups or nodes
+  std::string reason;
+};
+
+/// Bodies that become one kernel. `grid` axes are parallel, `inner` ones reduce or scan.
+struct Group {
+  std::string name;
+  std::vector<Axis> grid;
+  std::vector<Axis> inner;
+  std::vector<Instance> instances;
+  bool init = false;
+};
+
+using ScheduleStep = std::variant<GroupId, StructuredId, ControlId>;
+
+/// Where the bytes of a buffer are.
+enum class Place : u8 {
+  External,  // an input, a constant, a state
+  Arena,     // a slot of the call's arena
+  Output,    // memory handed to the caller
+  Derived,   // made by `init`, kept with the model
+  Heap,      // its size is known only during the call
+  Gone,      // lives inside one kernel: never stored
+  Within,    // takes over the memory of the buffer it starts as
+};
+
+struct BufferPlan {
+  Place place = Place::Arena;
+  u32 slot = 0;              // Arena: index into Schedule::slots
+  u32 first = 0, last = 0;   // steps of its life
+};
+
+/// Arena memory that buffers with disjoint lives share.
+struct Slot {
+  sym::Expr bytes;
+};
+
+struct Schedule {
+  Table<GroupId, Group> groups;
+  std::vector<ScheduleStep> order;
+  std::vector<Decision> decisions;
+  Side<BufferId, BufferPlan> buffers;
+  std::vector<Slot> slots;
+  std::vector<Schedule> subschedules;  // one for each LoopProgram::subprograms
+};
+
+/// Groups, order and memory of a program. A pure function of program and options.
+Schedule schedule(const LoopProgram& program, const Options& options);
+std::string to_text(const LoopProgram& program, const Schedule& schedule);
+
+/// Bytes that a buffer occupies under its layout: from its first to its last element.
+sym::Expr bytes_of(sym::Arena& syms, const Buffer& buffer);
+
+}  // namespace coil

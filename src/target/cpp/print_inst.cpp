@@ -1,0 +1,278 @@
+#include "target/cpp/print_inst.h"
+
+#include "target/cpp/spelling.h"
+
+namespace coil::cpp {
+namespace {
+
+std::string value_name(Val v) { return str("v{}", v.index); }
+
+const char* policy_name(IndexPolicy policy) {
+  switch (policy) {
+    case IndexPolicy::Assert: return "Policy::Assert";
+    case IndexPolicy::Wrap: return "Policy::Wrap";
+    case IndexPolicy::Clamp: return "Policy::Clamp";
+  }
+  COIL_UNREACHABLE();
+}
+
+const char* combine_function(StoreCombine combine, DType dtype) {
+  switch (combine) {
+    case StoreCombine::None: return "";
+    case StoreCombine::Sum: return is_bool(dtype) ? "bit_or" : "add";
+    case StoreCombine::Prod: return is_bool(dtype) ? "bit_and" : "mul";
+    case StoreCombine::Min: return is_bool(dtype) ? "bit_and" : "min";
+    case StoreCombine::Max: return is_bool(dtype) ? "bit_or" : "max";
+  }
+  COIL_UNREACHABLE();
+}
+
+std::string comma(const std::vector<std::string>& items) {
+  return join(items, ", ", [](const std::string& s) { return s; });
+}
+
+}  // namespace
+
+InstPrinter::InstPrinter(const Kernel& kernel, IndexPrinter& index, TextWriter& out)
+    : kernel_(kernel), syms_(*kernel.syms), index_(index), out_(out) {}
+
+std::string InstPrinter::type(DType dtype, bool lanes) const {
+  if (!lanes) return value_type(dtype);
+  return is_bool(dtype) ? "mask16" : value_type(dtype) + "x16";
+}
+
+std::string InstPrinter::constant(const ops::Scalar& value, bool lanes) const {
+  return lanes ? str("splat16({})", literal(value)) : literal(value);
+}
+
+std::string InstPrinter::active(Val mask) const {
+  std::string out;
+  if (mask.valid()) out = str("mask16({})", value_name(mask));
+  if (count_.empty()) return out;
+  const std::string lanes = str("active_lanes({})", count_);
+  return out.empty() ? lanes : str("bit_and({}, {})", out, lanes);
+}
+
+std::string InstPrinter::op_text(ops::ScalarOp op, DType result, const std::vector<std::string>& operands) const {
+  const bool converts = op == ops::ScalarOp::cast || op == ops::ScalarOp::bitcast;
+  if (!converts) return str("{}({})", spelling(op), comma(operands));
+  return str("{}<{}>({})", spelling(op), cast_type(result), comma(operands));
+}
+
+void InstPrinter::define(const Inst& inst, const std::string& text) {
+  out_.line("const auto {} = {};", value_name(inst.results[0]), text);
+}
+
+void InstPrinter::print(const KernelInst& k) {
+  const Inst& inst = k.inst;
+  switch (k.kind) {
+    case KernelOp::Load: return load(k);
+    case KernelOp::Store: return store(k);
+    case KernelOp::Const: return define(inst, constant(inst.constant, lanes()));
+    case KernelOp::Value:
+      return define(inst, lanes() ? index_.vector(inst.expr) : str("i64({})", index_.scalar(inst.expr)));
+    case KernelOp::Scalar: {
+      std::size_t at = 0;
+      while (kernel_.scalars[at] != inst.scalar) ++at;
+      return define(inst, lanes() ? str("splat16(f{})", at) : str("f{}", at));
+    }
+    case KernelOp::Index: return index(k);
+    case KernelOp::Op: {
+      std::vector<std::string> operands;
+      for (Val v : inst.operands) operands.push_back(value_name(v));
+      return define(inst, op_text(inst.op, inst.dtype, operands));
+    }
+    case KernelOp::Accumulate: return accumulate(k);
+    case KernelOp::Finish: return;  // the loop's end has folded the slots into the result names
+    case KernelOp::Scan: return scan(k);
+  }
+}
+
+InstPrinter::Address InstPrinter::address_of(const KernelInst& k) {
+  const sym::Expr at = coil::address(syms_, kernel_.buffers[k.buffer].layout, k.inst.index);
+  Address out;
+  out.base = str("b{}", k.buffer);
+  if (!lanes()) {
+    out.pointer = str("{} + {}", out.base, index_.scalar(at));
+    return out;
+  }
+  const sym::Expr axis = index_.lane_axis();
+  const std::optional<sym::Expr> stride =
+      index_.has_lane_variable(at) ? std::nullopt : syms_.stride(at, axis);
+  if (stride) {
+    out.pointer = str("{} + {}", out.base, index_.scalar(at));
+    const std::optional<i64> known = syms_.as_const(*stride);
+    out.stride = known ? str("{}", *known) : index_.scalar(*stride);
+  }
+  out.vector = index_.vector(at);
+  return out;
+}
+
+void InstPrinter::load(const KernelInst& k) {
+  const Address a = address_of(k);
+  const std::string mask = k.inst.mask.valid() ? active(k.inst.mask) : "";
+  if (!lanes()) {
+    if (!k.inst.mask.valid()) return define(k.inst, str("load1({})", a.pointer));
+    return define(k.inst, str("{} ? load1({}) : {}", value_name(k.inst.mask), a.pointer, literal(k.inst.other)));
+  }
+  if (k.inst.mask.valid()) {
+    const std::string loaded = a.stride == "1" ? str("load_mask({}, {})", a.pointer, mask)
+                                               : str("gather({}, {}, {})", a.base, a.vector, mask);
+    return define(k.inst, str("where({}, {}, {})", value_name(k.inst.mask), loaded,
+                              constant(k.inst.other, true)));
+  }
+  if (a.stride == "0") return define(k.inst, str("splat16(load1({}))", a.pointer));
+  if (a.stride.empty())
+    return define(k.inst, count_.empty() ? str("gather({}, {})", a.base, a.vector)
+                                         : str("gather({}, {}, {})", a.base, a.vector, active(Val())));
+  const std::string stride = a.stride == "1" ? "" : str(", {}", a.stride);
+  const char* function = a.stride == "1" ? "load" : "load_strided";
+  define(k.inst, count_.empty() ? str("{}({}{})", function, a.pointer, stride)
+                                : str("{}_n({}{}, {})", function, a.pointer, stride, count_));
+}
+
+void InstPrinter::store(const KernelInst& k) {
+  const Inst& inst = k.inst;
+  const Address a = address_of(k);
+  const std::string value = value_name(inst.operands[0]);
+  const std::string together = combine_function(inst.store_combine, inst.dtype);
+  if (!lanes()) {
+    const std::string guard = inst.mask.valid() ? str("if ({}) ", value_name(inst.mask)) : "";
+    const std::string stored = together.empty() ? value : str("{}(load1({}), {})", together, a.pointer, value);
+    out_.line("{}store1({}, {});", guard, a.pointer, stored);
+    return;
+  }
+  const std::string on = active(inst.mask);
+  const std::string mask = on.empty() ? "splat16(true)" : on;
+  if (!together.empty()) {
+    out_.line("store_combined({}, {}, {}, {}, [](auto a, auto b) {{ return {}(a, b); }});", a.base, a.vector,
+              value, mask, together);
+  } else if (inst.mask.valid() && a.stride == "1") {
+    out_.line("store_mask({}, {}, {});", a.pointer, value, mask);
+  } else if (inst.mask.valid() || a.stride.empty() || a.stride == "0") {
+    out_.line("scatter({}, {}, {}, {});", a.base, a.vector, value, mask);
+  } else {
+    const std::string stride = a.stride == "1" ? "" : str(", {}", a.stride);
+    const char* function = a.stride == "1" ? "store" : "store_strided";
+    if (count_.empty()) {
+      out_.line("{}({}{}, {});", function, a.pointer, stride, value);
+    } else {
+      out_.line("{}_n({}{}, {}, {});", function, a.pointer, stride, value, count_);
+    }
+  }
+}
+
+void InstPrinter::index(const KernelInst& k) {
+  const Inst& inst = k.inst;
+  auto [site, fresh] = site_of_.try_emplace(inst.expr, sites_);
+  if (fresh) ++sites_;
+  const std::string name = str("n{}", site->second);
+  const std::string extent = index_.scalar(inst.extent);
+  sym::Expr position = grid_position_;
+  if (loop_position_.valid()) position = loop_position_;
+  const std::string at = position.valid() ? index_.scalar(position) : "i64(0)";
+  std::string step = "i64(0)";
+  if (lanes() && position.valid())
+    if (const std::optional<sym::Expr> s = syms_.stride(position, index_.lane_axis())) step = index_.scalar(*s);
+  std::string on = active(inst.mask);
+  if (!lanes()) on = inst.mask.valid() ? value_name(inst.mask) : "";
+  if (on.empty()) on = lanes() ? "splat16(true)" : "true";
+  out_.line("{} {} = cast<i64>({});", lanes() ? "i64x16" : "i64", name, value_name(inst.operands[0]));
+  out_.line("if (!check_index<{}>({}, {}, {}, fault, {}, {}, {})) return;", policy_name(inst.policy), name,
+            extent, on, site->second, at, step);
+  index_.name(inst.expr, name, lanes());
+}
+
+std::string InstPrinter::slot_name(u32 accumulator, u32 slot, std::size_t component) {
+  return str("a{}_{}_{}", accumulator, slot, component);
+}
+std::string InstPrinter::scan_name(const Inst& inst, std::size_t component) {
+  return str("c{}_{}", inst.results[0].index, component);
+}
+
+std::vector<std::string> InstPrinter::lift(const Inst& inst, const std::string& prefix) {
+  const ops::Combine& combine = kernel_.combines[inst.combine];
+  std::vector<std::string> names;
+  if (combine.name.empty()) {
+    for (Val v : inst.operands) names.push_back(value_name(v));
+    return names;
+  }
+  const std::vector<ops::RegionInst> lifted = ops::lift(combine);
+  for (std::size_t i = 0; i < lifted.size(); ++i) {
+    names.push_back(str("{}{}", prefix, i));
+    std::string text;
+    if (lifted[i].constant) {
+      text = constant(*lifted[i].constant, lanes());
+    } else if (lifted[i].operands[0] == 0) {
+      text = str("cast<{}>({})", cast_type(lifted[i].dtype), value_name(inst.operands[0]));
+    } else {
+      text = lanes() ? index_.vector(loop_position_) : str("i64({})", index_.scalar(loop_position_));
+    }
+    out_.line("const auto {} = {};", names.back(), text);
+  }
+  return names;
+}
+
+void InstPrinter::combine(const ops::Combine& combine, const std::vector<std::string>& left,
+                          const std::vector<std::string>& right, bool lanes) {
+  std::vector<std::string> values = left;
+  values.insert(values.end(), right.begin(), right.end());
+  for (const ops::RegionInst& r : combine.insts) {
+    if (r.constant) {
+      values.push_back(constant(*r.constant, lanes));
+      continue;
+    }
+    std::vector<std::string> operands;
+    for (u32 o : r.operands) operands.push_back(values[o]);
+    values.push_back(str("t{}", temporaries_++));
+    out_.line("const auto {} = {};", values.back(), op_text(r.op, r.dtype, operands));
+  }
+  // All results are formed before the first name of `left` changes.
+  std::vector<std::string> results;
+  for (std::size_t i = 0; i < combine.results.size(); ++i) {
+    const std::string& value = values[combine.results[i]];
+    const bool is_left = combine.results[i] < left.size();
+    results.push_back(is_left && combine.results[i] != i ? str("t{}", temporaries_++) : value);
+    if (results.back() != value) out_.line("const auto {} = {};", results.back(), value);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i] != left[i]) out_.line("{} = {};", left[i], results[i]);
+}
+
+void InstPrinter::accumulate(const KernelInst& k) {
+  const ops::Combine& c = kernel_.combines[k.inst.combine];
+  out_.raw_line("{");
+  out_.indent();
+  const std::vector<std::string> right = lift(k.inst, "e");
+  std::vector<std::string> slots, left;
+  for (std::size_t i = 0; i < c.values.size(); ++i) slots.push_back(slot_name(k.accumulator, slot_, i));
+  // Lanes past the end of the row leave their slot as it is.
+  const bool guarded = !count_.empty() && lanes() && index_.lane_axis() == kernel_.stages[0].loop.back().var;
+  left = slots;
+  if (guarded)
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      left[i] = str("m{}", i);
+      out_.line("auto {} = {};", left[i], slots[i]);
+    }
+  combine(c, left, right, lanes());
+  if (guarded)
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      out_.line("{} = where(active_lanes({}), {}, {});", slots[i], count_, left[i], slots[i]);
+  out_.dedent();
+  out_.raw_line("}");
+}
+
+void InstPrinter::scan(const KernelInst& k) {
+  const ops::Combine& c = kernel_.combines[k.inst.combine];
+  std::vector<std::string> carried;
+  for (std::size_t i = 0; i < c.values.size(); ++i) carried.push_back(scan_name(k.inst, i));
+  out_.raw_line("{");
+  out_.indent();
+  combine(c, carried, lift(k.inst, "e"), lanes());
+  out_.dedent();
+  out_.raw_line("}");
+  for (std::size_t i = 0; i < c.values.size(); ++i)
+    out_.line("const auto {} = {};", value_name(k.inst.results[i]), carried[i]);
+}
+
+}  // namespace coil::cpp

@@ -1,0 +1,70 @@
+#pragma once
+// Prints the instructions of one stage at one place of the code: full lanes, a tail, or scalars.
+
+#include <string>
+
+#include "base/text.h"
+#include "target/cpp/print_index.h"
+
+namespace coil::cpp {
+
+/// State of the code being printed.
+class InstPrinter {
+ public:
+  InstPrinter(const Kernel& kernel, IndexPrinter& index, TextWriter& out);
+
+  /// `count` is the C++ name of the number of active lanes, or "" where all 16 are.
+  void set_tail(std::string count) { count_ = std::move(count); }
+  const std::string& tail() const { return count_; }
+
+  void print(const KernelInst& inst);
+  /// left = left (+) right over named variables; the results are assigned to the names of `left`.
+  void combine(const ops::Combine& combine, const std::vector<std::string>& left,
+               const std::vector<std::string>& right, bool lanes);
+  /// The type of a variable that holds `dtype` values here.
+  std::string type(DType dtype, bool lanes) const;
+  std::string constant(const ops::Scalar& value, bool lanes) const;
+  /// The mask of lanes to work on, with an extra condition, or "".
+  std::string active(Val mask) const;
+  /// Prints the lifted element of a reduce or scan as new variables and returns their names.
+  std::vector<std::string> lift(const Inst& inst, const std::string& prefix);
+  /// The row-major position of the stage's loop point, for argmax and for messages.
+  void set_positions(sym::Expr loop_position, sym::Expr grid_position) {
+    loop_position_ = loop_position;
+    grid_position_ = grid_position;
+  }
+  /// Slots of accumulators and scans are declared by the stage printer under these names.
+  static std::string slot_name(u32 accumulator, u32 slot, std::size_t component);
+  static std::string scan_name(const Inst& inst, std::size_t component);
+  void set_slot(u32 slot) { slot_ = slot; }
+
+ private:
+  bool lanes() const { return index_.lanes_on(); }
+  void load(const KernelInst& k);
+  void store(const KernelInst& k);
+  void index(const KernelInst& k);
+  void accumulate(const KernelInst& k);
+  void scan(const KernelInst& k);
+  void define(const Inst& inst, const std::string& text);
+  std::string op_text(ops::ScalarOp op, DType result, const std::vector<std::string>& operands) const;
+  struct Address {
+    std::string pointer;  // of the first lane, where the address is linear
+    std::string vector;   // i64x16 of element offsets, where it is not
+    std::string stride;   // elements between lanes, as text; "1", "0" or an expression
+    std::string base;     // the buffer's pointer
+  };
+  Address address_of(const KernelInst& k);
+
+  const Kernel& kernel_;
+  sym::Arena& syms_;
+  IndexPrinter& index_;
+  TextWriter& out_;
+  std::string count_;
+  sym::Expr loop_position_, grid_position_;
+  u32 slot_ = 0;
+  u32 temporaries_ = 0;
+  u32 sites_ = 0;
+  std::map<sym::Expr, u32> site_of_;
+};
+
+}  // namespace coil::cpp
