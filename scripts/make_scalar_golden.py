@@ -141,8 +141,8 @@ def exact_floats():
             result = on_vectors(function, a, b)
             tiny = torch.finfo(b.dtype).tiny
             keep = (b == 0) | ~(b.abs() < tiny) | torch.tensor(op not in DIVISIONS)
-            emit(op, dtype, "bool" if result.dtype == torch.bool else dtype, [a[keep], b[keep]],
-                 result[keep])
+            target = "bool" if result.dtype == torch.bool else dtype
+            emit(op, dtype, target, [a[keep], b[keep]], result[keep])
 
 
 def integers():
@@ -167,7 +167,7 @@ def integers():
 
 
 def true_value(function, operands, eager):
-    """The f64 nearest to the function, or what eager gives where that is not a matter of rounding."""
+    """The f64 nearest to the function, or what eager gives where it does not come to rounding."""
     if not all(math.isfinite(v) and v != 0 for v in [*operands, eager]):
         return eager
     return float(function(*(mpmath.mpf(v) for v in operands)))
@@ -179,7 +179,8 @@ def elementary():
         for op, function in ELEMENTARY.items():
             columns = float_pairs() if op in ELEMENTARY_BINARY else [SPECIAL + FURTHER]
             if op in ("erf", "erfc", "erfinv", "atanh", "lgamma", "digamma"):
-                columns = [columns[0] + [rng.uniform(-1, 1) for _ in range(12)] + [-5.5, 12.25, 26.0]]
+                columns[0] = columns[0] + [rng.uniform(-1, 1) for _ in range(12)]
+                columns[0] += [-5.5, 12.25, 26.0]
             operands = [values(dtype, column) for column in columns]
             wide = [t.double() for t in operands]
             result = getattr(torch, op)(*wide)
@@ -192,8 +193,9 @@ def elementary():
 
 
 def casts():
-    reals = SPECIAL + [0.3, -1.5, 2.5, 300.7, -300.2, 70000.5, -129.0, 448.0, 464.0, 3e9, -3e9, 1e20,
-                       -1e20, 1e-8, 1e-40, 2147483648.0, 9.3e18, 1.5e19, 65519.9, 65520.0, 61440.0]
+    reals = SPECIAL + [0.3, -1.5, 2.5, 300.7, -300.2, 70000.5, -129.0, 448.0, 464.0, 3e9, -3e9,
+                       1e20, -1e20, 1e-8, 1e-40, 2147483648.0, 9.3e18, 1.5e19, 65519.9,
+                       65520.0, 61440.0]
     for source, target in itertools.product(DTYPES, DTYPES):
         if source == target:
             continue
@@ -221,7 +223,8 @@ def main():
     elementary()
     casts()
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    header = f"# Made by scripts/make_scalar_golden.py with torch {torch.__version__.split('+')[0]}.\n"
+    version = torch.__version__.split("+")[0]
+    header = f"# Made by scripts/make_scalar_golden.py with torch {version}.\n"
     OUTPUT.write_text(header + "\n".join(lines) + "\n")
     print(f"{OUTPUT}: {len(lines)} lines")
 

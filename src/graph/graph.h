@@ -110,6 +110,7 @@ struct Constant {
   u32 storage = 0;       // index into Graph::storages
   i64 offset = 0;        // elements
   bool is_state = false;  // the program replaces it: see StateUpdate
+  bool is_complex = false;  // `offset` counts complex elements
 };
 
 /// After a call that succeeds, the state holds `value`.

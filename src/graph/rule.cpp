@@ -126,14 +126,11 @@ sym::Expr larger(Graph& graph, sym::Expr a, sym::Expr b) {
 }
 
 sym::Expr data_variable(Graph& graph, sym::Range range) {
-  std::vector<sym::Expr> seen;
-  for (const Value& value : graph.values) {
-    for (sym::Expr e : value.type.shape) graph.syms->variables(e, seen);
-    if (value.type.expr.valid()) graph.syms->variables(value.type.expr, seen);
-  }
-  for (const SizeVar& size : graph.sizes) seen.push_back(size.var);
+  // Names are unique in the whole arena, which subgraphs share.
+  const sym::Arena& syms = *graph.syms;
   std::set<std::string, std::less<>> names;
-  for (sym::Expr v : seen) names.insert(graph.syms->var(v).name);
+  for (std::size_t i = 0; i < syms.size(); ++i)
+    if (syms.kind(sym::Expr(i)) == sym::Kind::Var) names.insert(syms.var(sym::Expr(i)).name);
   int number = 0;
   while (names.contains(str("u{}", number))) ++number;
   return graph.syms->variable({str("u{}", number), sym::Role::Value, range, sym::Expr()});

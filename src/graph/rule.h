@@ -95,7 +95,7 @@ bool known_less_equal(Graph& graph, sym::Expr a, sym::Expr b);
 /// min and max that fold where the prover can tell.
 sym::Expr smaller(Graph& graph, sym::Expr a, sym::Expr b);
 sym::Expr larger(Graph& graph, sym::Expr a, sym::Expr b);
-/// A new variable of role Value with a name not used in the graph: u0, u1, ...
+/// A new variable of role Value with a name that is not yet in the arena: u0, u1, ...
 sym::Expr data_variable(Graph& graph, sym::Range range);
 /// Whether torch takes the layout for channels_last when it chooses that of a result.
 bool suggests_channels_last(Graph& graph, const Type& type);

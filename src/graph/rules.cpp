@@ -4,6 +4,7 @@
 #include <map>
 
 #include "graph/rule.h"
+#include "graph/unify.h"
 
 namespace coil {
 namespace {
@@ -37,9 +38,7 @@ Status check_args(const Graph& graph, const Node& node, const ops::Schema& schem
   return Ok{};
 }
 
-}  // namespace
-
-Result<Types> infer(Graph& graph, const Node& node) {
+Result<Types> derive(Graph& graph, const Node& node) {
   if (is_own_op(node.op)) return infer_own_op(graph, node);
   const std::optional<ops::Schema> schema = ops::find_schema(node.op);
   if (!schema) return error("unknown op {}", node.op);
@@ -49,6 +48,17 @@ Result<Types> infer(Graph& graph, const Node& node) {
   if (graph.composites != nullptr && graph.composites->handles(node.op))
     return graph.composites->types(graph, node);
   return error("unsupported op {}: coil has no shape rule for it", node.op);
+}
+
+}  // namespace
+
+Result<Types> infer(Graph& graph, const Node& node) {
+  Types types = COIL_TRY(derive(graph, node));
+  for (const Type& type : types) {
+    Status valid = check_type(*graph.syms, type);
+    if (!valid.ok()) return in_context(node.op, valid.error());
+  }
+  return types;
 }
 
 bool has_rule(std::string_view op) { return is_own_op(op) || registry().contains(op); }

@@ -79,6 +79,8 @@ class FunctionalBuilder {
   std::vector<ValueId> append(Node node, const ImportCall& call);
   /// Appends a node with these result types.
   std::vector<ValueId> append(Node node, std::vector<Type> types, const ImportCall& call);
+  /// Notes where a type is not the one stated for result `index`.
+  void check_expected(const Type& found, const ImportCall& call, std::size_t index);
   /// The result as the program sees it: a tensor with memory of its own, or an expression.
   ImportValue result(ValueId value);
   /// `name` if it is free or reserved but unused, else a name used nowhere in this graph.
@@ -123,7 +125,6 @@ class FunctionalBuilder {
   std::vector<ValueId> append_named(Node node, std::vector<Type> types, std::vector<std::string> names,
                                     LocId loc);
   void note_unsupported(const ImportCall& call);
-  void check_expected(const Type& found, const ImportCall& call, std::size_t index);
   void adopt_symbols(std::vector<Type>& types, std::size_t first_check, std::size_t first_fact,
                      const ImportCall& call);
   bool equal(sym::Expr a, sym::Expr b);

@@ -30,11 +30,21 @@ std::optional<double> HostMath::as_constant(const HostNumber& a) const {
 std::optional<HostNumber> HostMath::add(const HostNumber& a, const HostNumber& b) const {
   const bool is_float = a.is_float || b.is_float;
   if (a.den == b.den) return HostNumber{syms_.add(a.num, b.num), a.den, is_float};
-  return HostNumber{syms_.add(syms_.mul(a.num, b.den), syms_.mul(b.num, a.den)),
-                    syms_.mul(a.den, b.den), is_float};
+  const std::optional<HostNumber> left = mul(a, {b.den, b.den, false});
+  const std::optional<HostNumber> right = mul(b, {a.den, a.den, false});
+  if (!left || !right) return std::nullopt;
+  return HostNumber{syms_.add(left->num, right->num), left->den, is_float};
+}
+
+std::size_t HostMath::terms(sym::Expr e) const {
+  return syms_.kind(e) == sym::Kind::Add ? syms_.operands(e).size() : 1;
 }
 
 std::optional<HostNumber> HostMath::mul(const HostNumber& a, const HostNumber& b) const {
+  // Products of sums are multiplied out, which a hostile file could make enormous.
+  constexpr std::size_t kMaxTerms = 1024;
+  if (terms(a.num) * terms(b.num) > kMaxTerms || terms(a.den) * terms(b.den) > kMaxTerms)
+    return std::nullopt;
   return HostNumber{syms_.mul(a.num, b.num), syms_.mul(a.den, b.den), a.is_float || b.is_float};
 }
 
@@ -66,7 +76,11 @@ std::optional<HostNumber> HostMath::pow(const HostNumber& a, const HostNumber& b
   constexpr i64 kMaxPower = 16;
   if (!count || *count < 0 || *count > kMaxPower) return std::nullopt;
   HostNumber out = integer(1);
-  for (i64 i = 0; i < *count; ++i) out = *mul(out, a);
+  for (i64 i = 0; i < *count; ++i) {
+    const std::optional<HostNumber> next = mul(out, a);
+    if (!next) return std::nullopt;
+    out = *next;
+  }
   out.is_float = a.is_float || b.is_float;
   return out;
 }

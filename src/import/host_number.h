@@ -53,6 +53,8 @@ class HostMath {
   sym::Arena& syms() const { return syms_; }
 
  private:
+  std::size_t terms(sym::Expr e) const;
+
   sym::Arena& syms_;
 };
 

@@ -356,8 +356,15 @@ Result<ProgramParser::Origin> ProgramParser::parse_origin() {
   }
   while (in_.accept("@")) {
     Loc loc;
-    loc.frame = COIL_TRY(in_.string());
-    if (in_.accept("in")) loc.module = COIL_TRY(in_.string());
+    if (in_.peek().kind == TokenKind::String) {
+      loc.frame = COIL_TRY(in_.string());
+    } else {
+      loc.frame = COIL_TRY(in_.word());
+      COIL_TRY(in_.expect(":"));
+      loc.frame += str(":{}", COIL_TRY(in_.integer()));
+    }
+    if (in_.accept("in"))
+      loc.module = COIL_TRY(in_.peek().kind == TokenKind::String ? in_.string() : in_.word());
     const auto key = std::pair(loc.frame, loc.module);
     auto at = locs_.find(key);
     if (at == locs_.end()) at = locs_.emplace(key, program_.locs.add(std::move(loc))).first;

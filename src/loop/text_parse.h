@@ -52,7 +52,7 @@ class ProgramParser {
   Status parse_control(std::string_view kind);
   Status parse_control_kind(std::string_view word, Control& control, Names& scope);
 
-  /// `init from %a, %b @ "model.py:12" in "encoder"`, each part optional.
+  /// `init from %a, %b @ model.py:12 in encoder`, each part optional; places may be quoted.
   Result<Origin> parse_origin();
   ValueId value_named(const std::string& name);
   Result<sym::Expr> parse_expr(const Names& scope);

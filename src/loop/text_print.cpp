@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "graph/text_names.h"
 #include "loop/text_marks.h"
 #include "ops/scalar.h"
 
@@ -67,7 +68,7 @@ class Printer {
   static std::string val(Val v) { return str("v{}", v.index); }
   static std::string vals(std::span<const Val> items) { return join(items, ", ", val); }
   std::string element(const Inst& inst) const { return buffer(inst.buffer) + list(inst.index); }
-  /// " init from %a, %b @ "model.py:12" in "encoder"".
+  /// " from %a, %b @ model.py:12 in encoder".
   std::string origin(std::span<const ValueId> from, std::span<const LocId> locs) const;
 
   const LoopProgram& program_;
@@ -84,8 +85,9 @@ std::string Printer::origin(std::span<const ValueId> from, std::span<const LocId
   }
   for (LocId id : locs) {
     const Loc& loc = program_.locs[id];
-    text += " @ " + quoted(loc.frame);
-    if (!loc.module.empty()) text += " in " + quoted(loc.module);
+    text += " @ " + (is_place(loc.frame) ? loc.frame : quoted(loc.frame));
+    if (!loc.module.empty())
+      text += " in " + (coil::is_word(loc.module) ? loc.module : quoted(loc.module));
   }
   return text;
 }

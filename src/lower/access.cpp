@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 Expr fresh_var(sym::Arena& syms, std::string name, sym::Role role, Expr extent) {
   // A dim of extent 0 has no point; its variable still needs a range that is not empty.
@@ -170,4 +170,4 @@ Access unsqueeze(sym::Arena& syms, const Access& access, std::size_t dim) {
   return out;
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

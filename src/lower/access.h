@@ -7,7 +7,7 @@
 
 #include "loop/program.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 using sym::Expr;
 using Exprs = std::vector<sym::Expr>;
@@ -39,4 +39,4 @@ Exprs unravel(sym::Arena& syms, Expr flat, std::span<const Expr> shape);
 /// The row-major position of `point` in `shape`.
 Expr ravel(sym::Arena& syms, std::span<const Expr> point, std::span<const Expr> shape);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 const Arg kNone = None{};
@@ -109,4 +109,4 @@ std::vector<bool> dim_set(std::span<const i64> dims, std::size_t rank) {
   return set;
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -6,7 +6,7 @@
 #include "lower/access.h"
 #include "ops/schema.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 class Args {
  public:
@@ -43,4 +43,4 @@ class Args {
 /// `dims` counted from the front, as a set over `rank` dims; all dims for an empty list.
 std::vector<bool> dim_set(std::span<const i64> dims, std::size_t rank);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

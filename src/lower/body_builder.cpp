@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "lower/tree.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 using ops::ScalarOp;
 
@@ -286,4 +286,4 @@ Rows make_rows(BodyBuilder& b, const Access& in, const std::vector<bool>& reduce
   return rows;
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

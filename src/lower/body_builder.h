@@ -7,7 +7,7 @@
 
 #include "lower/context.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 class BodyBuilder {
  public:
@@ -90,4 +90,4 @@ enum class RowOrder : u8 { Logical, Memory };
 Rows make_rows(BodyBuilder& b, const Access& in, const std::vector<bool>& reduced, DType partial,
                RowOrder order);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "lower/body_builder.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 struct CountUses {
@@ -113,6 +113,13 @@ void Lowering::copy(const Access& from, BufferId to, const std::string& body) {
   b.finish();
 }
 
+void Lowering::fill(BufferId to, i64 value, const std::string& body) {
+  BodyBuilder b(*this, body);
+  const Exprs at = b.dims(program.buffers[to].shape);
+  b.store(to, at, b.integer(compute_dtype(program.buffers[to].dtype), value));
+  b.finish();
+}
+
 BufferId Lowering::materialise(const Access& from, std::string_view suffix) {
   const Buffer& buffer = program.buffers[from.buffer];
   const Layout plain = strided_layout(contiguous_strides(syms, buffer.shape), Expr());
@@ -144,6 +151,12 @@ std::vector<LocId> Lowering::locs() const {
 }
 
 void Lowering::add_structured(Structured node) {
+  // Dims are named by their place, whatever views the operands went through.
+  for (auto* list : {&node.inputs, &node.outputs})
+    for (Access& a : *list) {
+      const Exprs vars = fresh_vars(syms, a.extents);
+      a = view_of(syms, a, vars, a.extents, vars);
+    }
   node.from = from();
   node.locs = locs();
   node.name = fresh_body_name(node.name);
@@ -154,4 +167,4 @@ void Lowering::define_size(Expr var, BufferId from) {
   program.sizes.push_back({var, std::nullopt, from});
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -9,7 +9,7 @@
 #include "lower/access.h"
 #include "lower/lower.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 /// Ops without a row, gathered over a graph and its subgraphs.
 struct Unsupported {
@@ -27,6 +27,7 @@ class Lowering {
   LoopProgram program;
   Unsupported& unsupported;
   const sym::Facts& facts;
+  bool is_inner = false;  // a sub-program: its results are whole buffers
 
   // ---- level 0 ----
   const Node& node() const { return *node_; }
@@ -60,6 +61,8 @@ class Lowering {
   // ---- copies ----
   /// A body that copies `from` into all of `to`, which has the same shape.
   void copy(const Access& from, BufferId to, const std::string& body);
+  /// A body that stores `value` in all of `to`.
+  void fill(BufferId to, i64 value, const std::string& body);
   /// A contiguous buffer with the elements of `from`; `from`'s own buffer, if it is exactly that.
   BufferId materialise(const Access& from, std::string_view suffix);
   /// `from`, or a copy of it, such that its address is linear in each logical dim.
@@ -79,7 +82,7 @@ class Lowering {
   std::string fresh(std::set<std::string>& taken, const std::string& base);
 
   const Node* node_ = nullptr;
-  mutable Side<ValueId, Access> values_;
+  Side<ValueId, Access> values_;
   Side<ValueId, u32> uses_;
   std::set<std::string> buffer_names_, body_names_;
 };
@@ -93,4 +96,4 @@ Result<u32> lower_subgraph(Lowering& l, u32 subgraph);
 /// Marks what depends on constants alone.
 void mark_init(LoopProgram& program);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -4,7 +4,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 /// A whole buffer with the layout that `type` states: what a sub-program's input expects.
@@ -12,7 +12,10 @@ BufferId operand_buffer(Lowering& l, ValueId v, std::size_t number) {
   const Access from = l.access(v);
   const Buffer wanted = l.buffer_for(l.type(v), str("{}.in{}", l.name(), number));
   const Buffer& have = l.program.buffers[from.buffer];
-  if (is_identity(from, have) && have.layout.entries == wanted.layout.entries) return from.buffer;
+  if (is_identity(from, have) && have.layout.entries == wanted.layout.entries) {
+    l.program.buffers[from.buffer].layout.open = false;
+    return from.buffer;
+  }
   Buffer copied = wanted;
   const BufferId out = l.add_buffer(std::move(copied));
   l.copy(from, out, str("{}.in{}", l.name(), number));
@@ -155,4 +158,4 @@ Status lower_scan(Lowering& l, const Node& node) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

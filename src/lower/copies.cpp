@@ -5,7 +5,7 @@
 #include "lower/pointwise.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 /// The result is `in`, read at `source(at)`.
@@ -212,4 +212,4 @@ Status lower_replication_pad(Lowering& l, const Node&, const Args& args) {
   });
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -5,7 +5,7 @@
 #include "lower/pointwise.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -55,9 +55,8 @@ Status lower_full(Lowering& l, const Node& node, const Args& args) {
 
 /// What eager leaves undefined is zero.
 Status lower_empty(Lowering& l, const Node&, const Args&) {
-  return fill(l, [&](BodyBuilder& b, const Exprs&) {
-    return b.integer(compute_dtype(l.program.buffers[l.access(l.node().outs[0]).buffer].dtype), 0);
-  });
+  l.fill(l.result(), 0, l.name());
+  return Ok{};
 }
 
 /// start + i * step: in integers for integer results of integer arguments, else in f64, as eager.
@@ -107,4 +106,4 @@ Status lower_eye(Lowering& l, const Node& node, const Args&) {
   });
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 /// The binary operators, loosest first; those of one row bind equally and to the left.
@@ -116,4 +116,4 @@ void formula_names(const Formula& formula, std::vector<std::string>& out) {
   for (const Formula& operand : formula.operands) formula_names(operand, out);
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -21,7 +21,7 @@
 
 #include "base/result.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 struct Formula {
   enum class Kind { Number, Name, Call };
@@ -37,4 +37,4 @@ Result<Formula> parse_formula(std::string_view text);
 /// Every name in it that is not called.
 void formula_names(const Formula& formula, std::vector<std::string>& out);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

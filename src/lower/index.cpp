@@ -7,7 +7,7 @@
 #include "lower/pointwise.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -245,21 +245,12 @@ BufferId marked(Lowering& l, const Scatter& s, BufferId starts, const ops::Scala
   return out;
 }
 
-/// A temporary that holds `value` everywhere.
-BufferId filled(Lowering& l, const Exprs& shape, DType dtype, i64 value, std::string_view suffix) {
-  const BufferId out = l.temp(suffix, dtype, shape);
-  BodyBuilder b(l, str("{}.{}", l.name(), suffix));
-  const Exprs at = b.dims(shape);
-  b.store(out, at, b.integer(dtype, value));
-  b.finish();
-  return out;
-}
-
 /// The mean: sums, and how many there are of each; an element that nothing was added to stays.
 void scatter_mean(Lowering& l, const Node& node, const Args& args, const Scatter& sum) {
   const Buffer like = l.program.buffers[sum.out];
   const bool with_self = args.flag("include_self");
-  const BufferId start = filled(l, like.shape, DType::i64, with_self ? 1 : 0, "start");
+  const BufferId start = l.temp("start", DType::i64, like.shape);
+  l.fill(start, with_self ? 1 : 0, str("{}.start", l.name()));
   const BufferId counts = l.temp("counts", DType::i64, like.shape);
   l.program.buffers[counts].starts = start;
   {
@@ -405,7 +396,10 @@ Status lower_nonzero(Lowering& l, const Node& node, const Args& args) {
   }
   l.define_size(found, count);
   const BufferId out = l.result();
-  if (self.extents.empty()) return Ok{};
+  if (self.extents.empty()) {  // rows of no coordinates
+    l.fill(out, 0, l.name());
+    return Ok{};
+  }
   // The k-th element that is not zero, in row-major order, gives row k.
   BodyBuilder b(l, l.name());
   const Exprs at = unravel(syms, b.scan_dim(n), self.extents);
@@ -438,4 +432,4 @@ Status lower_item(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

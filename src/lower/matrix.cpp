@@ -7,13 +7,8 @@
 #include "lower/pointwise.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
-
-/// A matrix as a batch of one; a batch of matrices as it is.
-Access batched(Lowering& l, const Access& a) {
-  return a.extents.size() == 2 ? unsqueeze(l.syms, a, 0) : a;
-}
 
 /// An operand of the node: a view, if its address is linear in each dim, else a copy.
 Access operand(Lowering& l, ValueId v, std::string_view suffix) {
@@ -24,8 +19,8 @@ void add_gemm(Lowering& l, const Access& a, const Access& b, BufferId out, const
   Structured gemm;
   gemm.name = name;
   gemm.attrs = Gemm{};
-  gemm.inputs = {batched(l, a), batched(l, b)};
-  gemm.outputs = {batched(l, l.whole(out))};
+  gemm.inputs = {a, b};
+  gemm.outputs = {l.whole(out)};
   l.add_structured(std::move(gemm));
 }
 
@@ -130,7 +125,7 @@ Access mask_operand(Lowering& l, ValueId v, const Type& query, const Access& q, 
 
 }  // namespace
 
-Status lower_attention(Lowering& l, const Node&, const Args& args) {
+Status lower_attention(Lowering& l, const Node& node, const Args& args) {
   const ValueId query = args.tensor("query");
   if (args.number("dropout_p") != 0) return l.unsupported_case("dropout needs random numbers");
   const Access q = COIL_TRY(heads(l, query, "q"));
@@ -154,13 +149,17 @@ Status lower_attention(Lowering& l, const Node&, const Args& args) {
   s.inputs = {q, k, v};
   if (attention.has_mask)
     s.inputs.push_back(mask_operand(l, args.tensor("attn_mask"), l.type(query), q, k));
-  const BufferId out = l.result();
-  Access y = l.whole(out);
-  if (y.extents.size() == 3) y = unsqueeze(l.syms, y, 1);
-  while (y.extents.size() < 4) y = unsqueeze(l.syms, y, 0);
-  s.outputs = {y};
+  const Type& type = l.type(node.outs[0]);
+  BufferId out;
+  if (type.ndim() == 4) {
+    out = l.result();
+  } else {  // a result is a whole buffer of four dims: the node's own is a view of it
+    out = l.temp("heads", type.dtype, {q.extents[0], q.extents[1], q.extents[2], v.extents[3]});
+    l.set(node.outs[0], reshape(l.syms, l.prover, l.whole(out), type.shape));
+  }
+  s.outputs = {l.whole(out)};
   l.add_structured(std::move(s));
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

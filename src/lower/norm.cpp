@@ -5,7 +5,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -227,8 +227,12 @@ Status lower_batch_norm_inference(Lowering& l, const Node& node, const Args& arg
     return std::pair(b.cast(b.load(mean, c), dtype), rstd);
   });
   // The saved statistics are empty in inference.
-  for (std::size_t k = 1; k < node.outs.size(); ++k)
-    if (l.used(node.outs[k])) l.result(node.outs[k]);
+  for (std::size_t k = 1; k < 3; ++k)
+    if (l.used(node.outs[k])) l.fill(l.result(node.outs[k]), 0, l.name_of(node.outs[k]));
+  if (node.outs.size() > 3) {
+    l.set(node.outs[3], mean);
+    l.set(node.outs[4], variance);
+  }
   return Ok{};
 }
 
@@ -266,4 +270,4 @@ Status lower_batch_norm_training(Lowering& l, const Node& node, const Args& args
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

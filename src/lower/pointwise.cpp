@@ -8,7 +8,7 @@
 #include "lower/formula.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -324,4 +324,4 @@ Status lower_pointwise(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -6,7 +6,7 @@
 
 #include "lower/body_builder.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 /// The formula of an op's row, or null.
 const char* pointwise_formula(std::string_view op);
@@ -18,4 +18,4 @@ bool is_formula_word(std::string_view name);
 /// tensor. Complex numbers are no such value.
 Val scalar_value(BodyBuilder& b, const Arg& arg, DType dtype);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

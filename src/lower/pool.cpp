@@ -7,7 +7,7 @@
 #include "lower/registry.h"
 #include "lower/tree.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -233,4 +233,4 @@ Status lower_adaptive_avg_pool(Lowering& l, const Node& node, const Args& args) 
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

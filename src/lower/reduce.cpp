@@ -4,7 +4,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -215,4 +215,4 @@ Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
   return running(l, node, args, "prod");
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

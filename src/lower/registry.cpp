@@ -5,7 +5,7 @@
 
 #include "lower/pointwise.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 struct Row {
@@ -131,4 +131,4 @@ Status lower_random(Lowering& l, const Node&, const Args&) {
   return l.unsupported_case("coil has no random numbers yet; make them outside and pass them in");
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

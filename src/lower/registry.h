@@ -7,7 +7,7 @@
 #include "lower/args.h"
 #include "lower/context.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 /// Lowers the present node: appends bodies and sets every result.
 using LowerFn = Status (*)(Lowering& l, const Node& node, const Args& args);
@@ -52,4 +52,4 @@ Status lower_complex(Lowering& l, const Node& node, const Args& args);
 Result<Access> apply_view(Lowering& l, std::string_view op, const Args& args, const Access& in,
                           const Exprs* shape);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -4,7 +4,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 using ops::ScalarOp;
@@ -272,4 +272,4 @@ Status lower_grid_sampler(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -4,7 +4,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 /// The tensor with dim `d` last.
@@ -59,4 +59,4 @@ Status lower_topk(Lowering& l, const Node& node, const Args& args) {
   return sort_rows(l, node, args, {args.flag("largest"), true});
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

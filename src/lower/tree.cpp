@@ -1,6 +1,6 @@
 #include "lower/tree.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 constexpr u16 kLanes = 16;             // elements that a row takes side by side
@@ -15,4 +15,4 @@ ops::Tree choose_tree(const RowFacts& row) {
   return {kLanes, is_short ? u16{1} : kAccumulators, 0};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

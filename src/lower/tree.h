@@ -5,7 +5,7 @@
 
 #include "loop/program.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 /// What the choice of a tree may depend on: facts of level 0 alone, so that neither fusion nor the
 /// machine changes the bits of a result.
@@ -16,4 +16,4 @@ struct RowFacts {
 };
 ops::Tree choose_tree(const RowFacts& row);
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

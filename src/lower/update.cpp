@@ -4,7 +4,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 
 Status lower_update(Lowering& l, const Node& node) {
   const ValueId base = std::get<ValueId>(node.args.at(0)), value = std::get<ValueId>(node.args.at(1));
@@ -17,24 +17,26 @@ Status lower_update(Lowering& l, const Node& node) {
   const BufferId out = l.result();
   l.program.buffers[out].starts = start;
   Access place = l.whole(out);
-  // The parts of a complex tensor follow its elements, whatever view is taken of those.
-  const bool parts = is_complex(l.type(base).dtype);
-  Expr which;
-  if (parts) {
-    which = place.vars.back();
+  // A view of a complex tensor moves elements; their two parts follow, as a dim set aside.
+  Expr part;
+  const auto set_aside = [&] {
+    part = place.vars.back();
     place.vars.pop_back();
     place.extents.pop_back();
-  }
-  for (const ViewStep& step : node.view) {
-    const Args args(l.syms, step.op, step.args, 1);
-    if (parts && step.op.starts_with("view_as"))
-      return l.unsupported_case("a write through another element type");
-    place = COIL_TRY(apply_view(l, step.op, args, place, nullptr));
-  }
-  if (parts) {
-    place.vars.push_back(which);
+  };
+  const auto put_back = [&] {
+    if (!part.valid()) return;
+    place.vars.push_back(part);
     place.extents.push_back(l.syms.constant(2));
+    part = {};
+  };
+  if (is_complex(l.type(base).dtype)) set_aside();
+  for (const ViewStep& step : node.view) {
+    if (step.op == "view_as_real" || step.op == "real" || step.op == "imag") put_back();
+    place = COIL_TRY(apply_view(l, step.op, Args(l.syms, step.op, step.args, 1), place, nullptr));
+    if (step.op == "view_as_complex") set_aside();
   }
+  put_back();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(place.extents);
   const Access source = broadcast_to(l.syms, l.access(value), place.extents);
@@ -46,4 +48,4 @@ Status lower_update(Lowering& l, const Node& node) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

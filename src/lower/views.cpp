@@ -6,7 +6,7 @@
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
-namespace coil::lower {
+namespace coil::lowering {
 namespace {
 
 /// `index` counted from the front, where it may be negative.
@@ -314,4 +314,4 @@ Status lower_bitcast_view(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-}  // namespace coil::lower
+}  // namespace coil::lowering

@@ -116,25 +116,25 @@ T floordiv(T a, T b) {
 template <class T>
 T min(T a, T b) {
   if constexpr (kIsFloat<T>)
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   else
     return a < b ? a : b;
 }
 template <class T>
 T max(T a, T b) {
   if constexpr (kIsFloat<T>)
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   else
     return a > b ? a : b;
 }
 // fmin and fmax give the first of two equal operands, as the C library does.
 template <std::floating_point T>
 T fmin(T a, T b) {
-  return (a <= b) | (b != b) ? a : b;
+  return ((a <= b) | (b != b)) ? a : b;
 }
 template <std::floating_point T>
 T fmax(T a, T b) {
-  return (a >= b) | (b != b) ? a : b;
+  return ((a >= b) | (b != b)) ? a : b;
 }
 template <std::floating_point T>
 T fma(T a, T b, T c) {

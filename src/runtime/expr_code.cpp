@@ -9,7 +9,7 @@ namespace coil::runtime {
 namespace {
 
 using Wide = __int128;
-using Value = std::optional<Wide>;
+using Value = ExprValue;
 
 int operand_count(ExprOp op) {
   switch (op) {
@@ -43,8 +43,8 @@ Wide floor_div(Wide a, Wide b) {
 Value add_or_mul(ExprOp op, const Value& a, const Value& b) {
   Wide out;
   if (!a || !b) return std::nullopt;
-  const bool overflow =
-      op == ExprOp::Add ? __builtin_add_overflow(*a, *b, &out) : __builtin_mul_overflow(*a, *b, &out);
+  const bool overflow = op == ExprOp::Add ? __builtin_add_overflow(*a, *b, &out)
+                                          : __builtin_mul_overflow(*a, *b, &out);
   return overflow ? std::nullopt : Value(out);
 }
 
@@ -83,6 +83,18 @@ Value binary(ExprOp op, const Value& x, const Value& y) {
 
 }  // namespace
 
+ExprValue evaluate(ExprOp op, std::span<const ExprValue> in) {
+  if (op == ExprOp::Not) return fits(in[0]) ? Value(*in[0] == 0) : std::nullopt;
+  if (op != ExprOp::Select) return binary(op, in[0], in[1]);
+  if (!in[0]) return std::nullopt;
+  const Value& taken = in[*in[0] != 0 ? 1 : 2];
+  return fits(taken) ? taken : std::nullopt;
+}
+
+std::optional<i64> narrow(const ExprValue& value) {
+  return fits(value) ? std::optional<i64>(static_cast<i64>(*value)) : std::nullopt;
+}
+
 bool valid(const ExprCode& code, u32 num_slots) {
   std::size_t depth = 0;
   for (std::size_t i = 0; i < code.size(); ++i) {
@@ -90,7 +102,8 @@ bool valid(const ExprCode& code, u32 num_slots) {
     const ExprOp op = static_cast<ExprOp>(code[i]);
     if (op == ExprOp::Push || op == ExprOp::Load) {
       if (++i == code.size()) return false;
-      if (op == ExprOp::Load && (code[i] < 0 || code[i] >= static_cast<i64>(num_slots))) return false;
+      const bool in_range = code[i] >= 0 && code[i] < static_cast<i64>(num_slots);
+      if (op == ExprOp::Load && !in_range) return false;
     }
     const std::size_t taken = static_cast<std::size_t>(operand_count(op));
     if (depth < taken) return false;
@@ -113,17 +126,12 @@ std::optional<i64> run(const ExprCode& code, std::span<const i64> slots) {
       *in = code[++i];
     } else if (op == ExprOp::Load) {
       *in = slots[static_cast<std::size_t>(code[++i])];
-    } else if (op == ExprOp::Not) {
-      *in = fits(in[0]) ? Value(*in[0] == 0) : std::nullopt;
-    } else if (op == ExprOp::Select) {
-      *in = in[0] ? in[*in[0] != 0 ? 1 : 2] : std::nullopt;
-      if (!fits(*in)) in->reset();
     } else {
-      *in = binary(op, in[0], in[1]);
+      *in = evaluate(op, {in, taken});
     }
   }
   COIL_CHECK(top == 1);
-  return fits(stack[0]) ? std::optional<i64>(static_cast<i64>(*stack[0])) : std::nullopt;
+  return narrow(stack[0]);
 }
 
 }  // namespace coil::runtime

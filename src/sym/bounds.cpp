@@ -8,6 +8,8 @@
 namespace coil::sym {
 namespace {
 
+using Wide = __int128;
+
 // Bounds without end; far from any product of two i64, and sums of a few stay within 128 bits.
 constexpr Wide kInfinite = Wide{1} << 126;
 
@@ -206,12 +208,9 @@ class BoundSearch {
     const Range r = impl_.range(a);
     const int s = sign(linear.factor, depth);
     const std::span<const Expr> in = impl_.operands(a);
-    auto any = [&](std::span<const Expr> bounds) {
-      return std::ranges::any_of(bounds, [&](Expr o) { return with(impl_.poly(o), linear, depth); });
-    };
-    auto all = [&](std::span<const Expr> bounds) {
-      return std::ranges::all_of(bounds, [&](Expr o) { return with(impl_.poly(o), linear, depth); });
-    };
+    auto by = [&](Expr o) { return with(impl_.poly(o), linear, depth); };
+    auto any = [&](std::span<const Expr> bounds) { return std::ranges::any_of(bounds, by); };
+    auto all = [&](std::span<const Expr> bounds) { return std::ranges::all_of(bounds, by); };
     const Kind kind = impl_.kind(a);
     if (kind == Kind::Min) return s < 0 ? any(in) : all(in);
     if (kind == Kind::Max) return s > 0 ? any(in) : all(in);

@@ -1,7 +1,6 @@
 #include "sym/code.h"
 
 namespace coil::sym {
-namespace {
 
 using runtime::ExprCode;
 using runtime::ExprOp;
@@ -27,6 +26,8 @@ ExprOp op_of(Kind kind) {
   }
   COIL_UNREACHABLE();
 }
+
+namespace {
 
 class Compiler {
  public:

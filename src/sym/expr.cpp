@@ -78,7 +78,8 @@ Expr Arena::Impl::intern(Kind kind, std::span<const Expr> operands, i64 value) {
   auto [begin, end] = interned.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     const Node& n = node(it->second);
-    if (n.kind == kind && n.value == value && std::ranges::equal(this->operands(it->second), operands))
+    if (n.kind == kind && n.value == value &&
+        std::ranges::equal(this->operands(it->second), operands))
       return it->second;
   }
   COIL_CHECK(nodes.size() < ~u32{0}, "too many expressions");
@@ -327,10 +328,10 @@ std::optional<Expr> Arena::stride(Expr e, Expr var) {
 
 std::optional<i64> Arena::eval(Expr e,
                                const std::function<std::optional<i64>(Expr)>& value) const {
-  std::unordered_map<Expr, std::optional<Wide>> values;
-  std::vector<std::optional<Wide>> operands;
+  std::unordered_map<Expr, ExprValue> values;
+  std::vector<ExprValue> operands;
   for (Expr x : impl_->reachable(e)) {
-    std::optional<Wide> v;
+    ExprValue v;
     if (kind(x) == Kind::Const) {
       v = impl_->node(x).value;
     } else if (kind(x) == Kind::Var) {
@@ -342,7 +343,7 @@ std::optional<i64> Arena::eval(Expr e,
     }
     values.emplace(x, v);
   }
-  return narrow(values.at(e));
+  return runtime::narrow(values.at(e));
 }
 
 }  // namespace coil::sym

@@ -45,16 +45,16 @@ struct Variable {
   std::string name;  // for print; two variables of one arena may share it (i0 of two bodies)
   Role role = Role::Size;
   Range range;
-  Expr extent;  // Loop, Reduce, Step: 0 <= variable < extent, where extent may be symbolic; else invalid
+  Expr extent;  // Loop, Reduce, Step: 0 <= variable < extent, which may be symbolic; else invalid
 };
 
-/// Owns every expression and variable of one compilation. Equal expressions have equal ids: sums are
-/// flattened with like terms collected and constants folded, products flattened and sorted, rewrite
-/// rows of rules.def applied, all when the expression is built. Operands are ordered by structure
+/// Owns every expression and variable of one compilation. Equal expressions have equal ids: sums
+/// are flattened with like terms collected and constants folded, products flattened and sorted,
+/// rewrite rows of rules.def applied, all when the expression is built. Operands are ordered by structure
 /// (kind, role, name, creation order), never by address. Folding that would overflow i64 is left
-/// unfolded; evaluating it gives nothing. Wherever an expression as it was asked for has a value, what
-/// was built has the same value, or none if moving terms made one overflow (only near the ends of
-/// i64). Where it had no value (a zero divisor, an overflow), the result may have one.
+/// unfolded; evaluating it gives nothing. Wherever an expression as it was asked for has a value,
+/// what was built has the same value, or none if moving terms made one overflow (only near the ends
+/// of i64). Where it had no value (a zero divisor, an overflow), the result may have one.
 ///
 /// Sums and products are polynomials, multiplied out: (a + b)*c is a*c + b*c (a product of two sums
 /// of more than 64 terms in all stays a product). `a < b` and `a <= b` are brought to one form.
@@ -117,7 +117,8 @@ class Arena {
   /// parse takes it back. Negative terms print as subtraction.
   std::string text(Expr e) const;
   /// Parses an expression; `lookup` gives the variable of a name, or nothing.
-  Result<Expr> parse(TextReader& in, const std::function<std::optional<Expr>(std::string_view)>& lookup);
+  Result<Expr> parse(TextReader& in,
+                     const std::function<std::optional<Expr>(std::string_view)>& lookup);
 
   std::size_t size() const;
 

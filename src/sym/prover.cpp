@@ -72,8 +72,8 @@ bool renames(const Renaming& renaming, Expr var) {
   return std::ranges::find(renaming, var, &Renaming::value_type::first) != renaming.end();
 }
 
-/// `e` with one name for all that facts call equal: s0 == s1 makes s0 read s1, and s0 % 8 == 0 makes
-/// it read s0 // 8 * 8.
+/// `e` with one name for all that facts call equal: s0 == s1 makes s0 read s1, and s0 % 8 == 0
+/// makes it read s0 // 8 * 8.
 Expr with_equalities(Arena& arena, const Known& known, Expr e) {
   Renaming renaming;
   for (const auto& [x, y] : known.equalities()) {

@@ -26,7 +26,9 @@ class Guards {
     Expr condition;
     std::string reason;
   };
-  void add(Expr condition, std::string reason) { guards_.push_back({condition, std::move(reason)}); }
+  void add(Expr condition, std::string reason) {
+    guards_.push_back({condition, std::move(reason)});
+  }
   const std::vector<Guard>& all() const { return guards_; }
 
  private:

@@ -290,7 +290,7 @@ std::optional<Expr> Arena::Impl::rewrite(Kind kind, std::span<const Expr> operan
   return out;
 }
 
-/// One step for a row A + B -> C: p - K*A - K*B + K*C for some term K*B of p, if all of K*A is in p.
+/// One step for a row A + B -> C: p - K*A - K*B + K*C for a term K*B of p, if all of K*A is in p.
 static std::optional<Poly> sum_step(Arena::Impl& impl, const Rule& rule, const Poly& p) {
   Matcher matcher(impl);
   const Pattern& second = rule.pattern.children[1];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sym/code.h"
+
 namespace coil::sym {
 namespace {
 
@@ -195,85 +197,31 @@ class Parser {
   int leaves_ = 0;
 };
 
-bool fits(Wide value) { return value >= INT64_MIN && value <= INT64_MAX; }
-
-Wide floor_div(Wide a, Wide b) {
-  const Wide q = a / b;
-  return q * b != a && ((a < 0) != (b < 0)) ? q - 1 : q;
-}
-
-std::optional<Wide> apply_ring(Kind kind, std::span<const std::optional<Wide>> operands) {
-  Wide out = kind == Kind::Add ? 0 : 1;
-  for (const std::optional<Wide>& v : operands) {
-    if (!v) return std::nullopt;
-    const bool overflow = kind == Kind::Add ? __builtin_add_overflow(out, *v, &out)
-                                            : __builtin_mul_overflow(out, *v, &out);
-    if (overflow) return std::nullopt;
-  }
-  return out;
-}
-
-/// And (deciding value 0) and Or (deciding value 1).
-std::optional<Wide> apply_logical(std::span<const std::optional<Wide>> operands, bool deciding) {
-  bool unknown = false;
-  for (const std::optional<Wide>& v : operands) {
-    if (v && (*v != 0) == deciding) return Wide{deciding};
-    unknown |= !v;
-  }
-  return unknown ? std::nullopt : std::optional<Wide>(!deciding);
-}
-
 }  // namespace
 
 Result<Tree> parse_tree(TextReader& in) { return Parser(in).disjunction(); }
 
-std::optional<i64> narrow(std::optional<Wide> value) {
-  if (!value || !fits(*value)) return std::nullopt;
-  return static_cast<i64>(*value);
-}
-
-std::optional<Wide> evaluate(Kind kind, std::span<const std::optional<Wide>> operands) {
-  if (kind == Kind::Add || kind == Kind::Mul) return apply_ring(kind, operands);
-  if (kind == Kind::And || kind == Kind::Or) return apply_logical(operands, kind == Kind::Or);
-  if (kind == Kind::Select) {
-    if (!operands[0]) return std::nullopt;
-    return narrow(operands[*operands[0] != 0 ? 1 : 2]);
+ExprValue evaluate(Kind kind, std::span<const ExprValue> operands) {
+  const runtime::ExprOp op = op_of(kind);
+  if (kind == Kind::Not || kind == Kind::Select) return runtime::evaluate(op, operands);
+  ExprValue out = operands[0];
+  for (const ExprValue& o : operands.subspan(1)) {
+    const ExprValue pair[] = {out, o};
+    out = runtime::evaluate(op, pair);
   }
-  for (const std::optional<Wide>& v : operands)
-    if (!v || !fits(*v)) return std::nullopt;
-  const Wide a = *operands[0];
-  const Wide b = operands.size() > 1 ? *operands[1] : 0;
-  switch (kind) {
-    case Kind::FloorDiv: return b == 0 ? std::nullopt : std::optional<Wide>(floor_div(a, b));
-    case Kind::Mod: return b == 0 ? std::nullopt : std::optional<Wide>(a - floor_div(a, b) * b);
-    case Kind::Min: return **std::ranges::min_element(operands);
-    case Kind::Max: return **std::ranges::max_element(operands);
-    case Kind::Eq: return a == b;
-    case Kind::Ne: return a != b;
-    case Kind::Lt: return a < b;
-    case Kind::Le: return a <= b;
-    case Kind::Not: return a == 0;
-    case Kind::Const:
-    case Kind::Var:
-    case Kind::Add:
-    case Kind::Mul:
-    case Kind::And:
-    case Kind::Or:
-    case Kind::Select: break;
-  }
-  COIL_UNREACHABLE();
+  return out;
 }
 
 namespace {
 
-std::optional<Wide> eval_wide(
-    const Tree& tree, const std::function<std::optional<i64>(const std::string&)>& value) {
+ExprValue eval_wide(const Tree& tree,
+                    const std::function<std::optional<i64>(const std::string&)>& value) {
   if (tree.kind == Kind::Const) return tree.value;
   if (tree.kind == Kind::Var) {
     const std::optional<i64> v = value(tree.name);
-    return v ? std::optional<Wide>(*v) : std::nullopt;
+    return v ? ExprValue(*v) : std::nullopt;
   }
-  std::vector<std::optional<Wide>> operands;
+  std::vector<ExprValue> operands;
   for (const Tree& c : tree.children) operands.push_back(eval_wide(c, value));
   return evaluate(tree.kind, operands);
 }
@@ -282,7 +230,7 @@ std::optional<Wide> eval_wide(
 
 std::optional<i64> eval_tree(const Tree& tree,
                              const std::function<std::optional<i64>(const std::string&)>& value) {
-  return narrow(eval_wide(tree, value));
+  return runtime::narrow(eval_wide(tree, value));
 }
 
 }  // namespace coil::sym

@@ -1,6 +1,6 @@
 #pragma once
-// Expressions as written: a syntax tree before any rewriting, and its plain evaluation. Arena::parse
-// and the rows of rules.def are read through it; tests take its value as the meaning of a text.
+// Expressions as written: a syntax tree before any rewriting, and its plain evaluation.
+// Arena::parse and the rows of rules.def are read through it; tests take its value as the text's meaning.
 
 #include <functional>
 #include <optional>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/expr_code.h"
 #include "sym/expr.h"
 
 namespace coil::sym {
@@ -29,12 +30,9 @@ struct Tree {
 
 Result<Tree> parse_tree(TextReader& in);
 
-/// One operation on values. And and Or are decided by one deciding operand even where others have no
-/// value, and Select by its condition and branch; any other operation has a value only if all its
-/// operands do. Sums and products may pass i64 on the way; operands of all else must fit.
-using Wide = __int128;
-std::optional<Wide> evaluate(Kind kind, std::span<const std::optional<Wide>> operands);
-std::optional<i64> narrow(std::optional<Wide> value);
+/// One operation (not Const or Var) on the values of its operands, as runtime::evaluate has it.
+using runtime::ExprValue;
+ExprValue evaluate(Kind kind, std::span<const ExprValue> operands);
 
 /// The value of a tree under an assignment.
 std::optional<i64> eval_tree(const Tree& tree,

@@ -173,6 +173,25 @@ TEST_F(SymExpr, DeepExpressionsAreWalkedWithoutRecursion) {
   arena.substitute(e, {{v, w}});
 }
 
+TEST_F(SymExpr, OpsMeanWhatPythonMeans) {
+  struct Case {
+    i64 a, b, quotient, rest;
+  };
+  for (const Case& c : {Case{7, 3, 2, 1}, {-7, 3, -3, 2}, {7, -3, -3, -2}, {-7, -3, 2, -1},
+                        {6, 3, 2, 0}, {-6, 3, -2, 0}, {0, -3, 0, 0}}) {
+    auto value = [&](Expr var) -> std::optional<i64> { return var == v ? c.a : c.b; };
+    EXPECT_EQ(arena.eval(parse("v // w"), value), c.quotient) << c.a << " " << c.b;
+    EXPECT_EQ(arena.eval(parse("v % w"), value), c.rest) << c.a << " " << c.b;
+    EXPECT_EQ(arena.eval(parse("min(v, w)"), value), std::min(c.a, c.b));
+    EXPECT_EQ(arena.eval(parse("max(v, w)"), value), std::max(c.a, c.b));
+    EXPECT_EQ(arena.eval(parse("v < w"), value), c.a < c.b);
+    EXPECT_EQ(arena.eval(parse("v <= w"), value), c.a <= c.b);
+    EXPECT_EQ(arena.eval(parse("v == w or v == 6"), value), c.a == 6);
+    EXPECT_EQ(arena.eval(parse("select(v < w, 5, v)"), value), c.a < c.b ? 5 : c.a);
+    EXPECT_EQ(arena.eval(parse("not v == 6"), value), c.a != 6);
+  }
+}
+
 TEST_F(SymExpr, CodeIsVerified) {
   using runtime::ExprOp;
   auto op = [](ExprOp o) { return static_cast<i64>(o); };

@@ -91,7 +91,8 @@ TEST_F(SymProver, Questions) {
   for (const Question& q : kQuestions) {
     Facts facts;
     if (*q.facts != '\0') facts.add(parse(q.facts));
-    EXPECT_EQ(Prover(arena, facts).holds(parse(q.goal)), q.answer) << q.goal << " given " << q.facts;
+    EXPECT_EQ(Prover(arena, facts).holds(parse(q.goal)), q.answer)
+        << q.goal << " given " << q.facts;
   }
 }
 

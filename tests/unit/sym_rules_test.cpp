@@ -66,7 +66,7 @@ TEST_P(Row, HoldsForAllSmallValues) {
 INSTANTIATE_TEST_SUITE_P(Sym, Row, testing::ValuesIn(rule_texts().begin(), rule_texts().end()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// What is built, per row that makes it so. i0 < s0, i1 < s1, j < 4, k < 8; n and x are any integers.
+/// What is built, per row that makes it so. i0 < s0, i1 < s1, j < 4, k < 8; n, x, y any.
 struct Example {
   const char* row;
   const char* in;

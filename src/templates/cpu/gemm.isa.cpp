@@ -3,7 +3,7 @@
 #include "templates/cpu/gemm.h"
 
 #include "templates/cpu/gemm_core.h"
-#include "templates/cpu/isa_entries.h"
+#include "templates/cpu/entries.h"
 
 namespace coil::templates::COIL_ISA {
 
@@ -35,9 +35,19 @@ struct Range {
   i64 start, count;
 };
 
+/// What all tasks of a call share.
+template <class Acc>
+struct Call {
+  const GemmArgs& g;
+  ElementFunctions<Acc> in, out;
+  bool a_in_place;
+  void* scratch;
+};
+
 /// One block of C.
-template <class Acc, class T>
+template <class Acc>
 struct BlockTask {
+  const Call<Acc>& call;
   const GemmArgs& g;
   i64 batch;
   Range rows, cols;
@@ -56,40 +66,37 @@ struct BlockTask {
       const Acc* base = static_cast<const Acc*>(g.packed_b) + batch * copies;
       return {base + cols.start * g.k + k0 * kCols, g.k * kCols};
     }
-    const T* b = static_cast<const T*>(g.b.data) + batch * g.b.batch_stride +
-                 k0 * g.b.row_stride + cols.start * g.b.col_stride;
+    const i64 start = batch * g.b.batch_stride + k0 * g.b.row_stride;
     for (i64 j = 0; j < cols.count; j += kCols) {
-      pack_panel<Acc>(b + j * g.b.col_stride, g.b.col_stride, g.b.row_stride,
-                      smaller(kCols, cols.count - j), kc, kCols, work.b + j * kc);
+      const i64 offset = start + (cols.start + j) * g.b.col_stride;
+      call.in.pack({advance(g.b.data, offset, g.in), g.b.col_stride, g.b.row_stride},
+                   smaller(kCols, cols.count - j), kc, kCols, work.b + j * kc);
     }
     return {work.b, kc * kCols};
   }
 
-  /// Packs the rows of A where they need a conversion.
-  void prepare_a(const T* a, i64 kc) const {
-    if constexpr (!kSameInMemory<Acc, T>) {
-      for (i64 i = 0; i < rows.count; i += kRows) {
-        pack_panel<Acc>(a + i * g.a.row_stride, g.a.row_stride, g.a.col_stride,
-                        smaller(kRows, rows.count - i), kc, kRows, work.a + i * kc);
-      }
+  /// The rows of A from k0 on, packed where they need a conversion.
+  const Acc* prepare_a(i64 k0, i64 kc) const {
+    const i64 start = batch * g.a.batch_stride + rows.start * g.a.row_stride + k0 * g.a.col_stride;
+    if (call.a_in_place) return static_cast<const Acc*>(advance(g.a.data, start, g.in));
+    for (i64 i = 0; i < rows.count; i += kRows) {
+      call.in.pack({advance(g.a.data, start + i * g.a.row_stride, g.in), g.a.row_stride,
+                    g.a.col_stride},
+                   smaller(kRows, rows.count - i), kc, kRows, work.a + i * kc);
     }
+    return work.a;
   }
-  TileRows<Acc> tile_rows(const T* a, i64 i, i64 kc) const {
+  TileRows<Acc> tile_rows(const Acc* a, i64 i, i64 kc) const {
     const i64 count = smaller(kRows, rows.count - i);
-    if constexpr (kSameInMemory<Acc, T>) {
-      return {a + i * g.a.row_stride, g.a.row_stride, g.a.col_stride, count};
-    } else {
-      return {work.a + i * kc, 1, kRows, count};
-    }
+    if (!call.a_in_place) return {a + i * kc, 1, kRows, count};
+    return {a + i * g.a.row_stride, g.a.row_stride, g.a.col_stride, count};
   }
 
   void multiply() const {
     for (i64 k0 = 0; k0 < g.k; k0 += kBlockK) {
       const i64 kc = smaller(kBlockK, g.k - k0);
       const Panels b = panels_of_b(k0, kc);
-      const T* a = static_cast<const T*>(g.a.data) + batch * g.a.batch_stride +
-                   rows.start * g.a.row_stride + k0 * g.a.col_stride;
-      prepare_a(a, kc);
+      const Acc* a = prepare_a(k0, kc);
       for (i64 j = 0; j < cols.count; j += kCols) {
         for (i64 i = 0; i < rows.count; i += kRows) {
           multiply_tile<Acc>(tile_rows(a, i, kc), b.first + j / kCols * b.stride, kc,
@@ -110,56 +117,51 @@ struct BlockTask {
     if (!g.c.data) return;
     const i64 offset = batch * g.c.batch_stride + rows.start * g.c.row_stride +
                        cols.start * g.c.col_stride;
-    with_number(g.out, [&](auto tag) {
-      using Out = typename decltype(tag)::type;
-      store_block(work.sums, kBlockN, rows.count, cols.count, static_cast<Out*>(g.c.data) + offset,
-                  g.c.row_stride, g.c.col_stride);
-    });
+    call.out.store(work.sums, kBlockN, rows.count, cols.count, advance(g.c.data, offset, g.out),
+                   g.c.row_stride, g.c.col_stride);
   }
 };
 
-template <class Acc, class T>
+template <class Acc>
 void run_gemm(const GemmArgs& g, runtime::ThreadPool& pool, void* scratch) {
   const Blocks blocks = cut(g, pool.threads());
+  const Call<Acc> call{g, functions_for<Acc>(g.in), functions_for<Acc>(g.out),
+                       in_place<Acc>(g.in), scratch};
   for_each_task(pool, blocks.tasks, [&](i64 task, int worker) {
     const i64 row = task % blocks.row_blocks * blocks.rows;
     const i64 rest = task / blocks.row_blocks;
     const i64 col = rest % blocks.col_blocks * kBlockN;
-    const BlockTask<Acc, T> block{g,
-                                  rest / blocks.col_blocks,
-                                  {row, smaller(blocks.rows, g.m - row)},
-                                  {col, smaller(kBlockN, g.n - col)},
-                                  Workspace<Acc>(scratch, worker)};
+    const BlockTask<Acc> block{call,
+                               g,
+                               rest / blocks.col_blocks,
+                               {row, smaller(blocks.rows, g.m - row)},
+                               {col, smaller(kBlockN, g.n - col)},
+                               Workspace<Acc>(call.scratch, worker)};
     block.multiply();
     block.finish();
   });
 }
 
-/// f(accumulator tag, element tag) for the input's type and its accumulator.
-template <class F>
-void with_types(const GemmArgs& g, F f) {
-  with_number(g.in, [&](auto element) {
-    using T = typename decltype(element)::type;
-    if constexpr (kernel::kIsNarrow<T> || kernel::kSame<T, float>) {
-      f(TypeTag<float>{}, element);
-    } else if constexpr (kernel::kSame<T, double>) {
-      f(TypeTag<double>{}, element);
-    } else if constexpr (sizeof(T) == 8) {
-      f(TypeTag<i64>{}, element);
-    } else if (size_of(g.out) == 8) {
-      f(TypeTag<i64>{}, element);
-    } else {
-      f(TypeTag<i32>{}, element);
+template <class Acc>
+void pack_all_of_b(const GemmArgs& g, Acc* out) {
+  constexpr i64 cols = Tile<Acc>::kCols;
+  const ElementFunctions<Acc> in = functions_for<Acc>(g.in);
+  const i64 copies = g.b.batch_stride == 0 ? 1 : g.batch;
+  for (i64 batch = 0; batch < copies; ++batch) {
+    for (i64 j = 0; j < g.n; j += cols, out += g.k * cols) {
+      const i64 offset = batch * g.b.batch_stride + j * g.b.col_stride;
+      in.pack({advance(g.b.data, offset, g.in), g.b.col_stride, g.b.row_stride},
+              smaller(cols, g.n - j), g.k, cols, out);
     }
-  });
+  }
 }
 
 }  // namespace
 
 void gemm(const GemmArgs& g, runtime::ThreadPool& pool, void* scratch) {
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
-  with_types(g, [&](auto acc, auto element) {
-    run_gemm<typename decltype(acc)::type, typename decltype(element)::type>(g, pool, scratch);
+  with_accumulator(g.in, g.out, [&](auto acc) {
+    run_gemm<typename decltype(acc)::type>(g, pool, scratch);
   });
 }
 
@@ -179,19 +181,8 @@ i64 packed_b_bytes(const GemmArgs& g) {
 }
 
 void pack_b(const GemmArgs& g, void* packed) {
-  with_types(g, [&](auto acc, auto element) {
-    using Acc = typename decltype(acc)::type;
-    using T = typename decltype(element)::type;
-    constexpr i64 cols = Tile<Acc>::kCols;
-    Acc* out = static_cast<Acc*>(packed);
-    const i64 copies = g.b.batch_stride == 0 ? 1 : g.batch;
-    for (i64 batch = 0; batch < copies; ++batch) {
-      const T* b = static_cast<const T*>(g.b.data) + batch * g.b.batch_stride;
-      for (i64 j = 0; j < g.n; j += cols, out += g.k * cols) {
-        pack_panel<Acc>(b + j * g.b.col_stride, g.b.col_stride, g.b.row_stride,
-                        smaller(cols, g.n - j), g.k, cols, out);
-      }
-    }
+  with_accumulator(g.in, g.out, [&](auto acc) {
+    pack_all_of_b(g, static_cast<typename decltype(acc)::type*>(packed));
   });
 }
 

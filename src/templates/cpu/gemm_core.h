@@ -43,18 +43,18 @@ struct TileRows {
   i64 rows;  // at least 1; a tile computes its last row again where there are fewer than kRows
 };
 
-/// c (kRows x kCols, row stride ld) = or += A times the panel b (k rows of kCols).
-template <class Acc>
-[[gnu::noinline]] static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld,
+/// c (Rows x kCols, row stride ld) = or += A times the panel b (k rows of kCols).
+template <class Acc, int Rows>
+[[gnu::noinline]] static void multiply_rows(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld,
                                             bool first) {
   using T = Tile<Acc>;
   using V = typename T::Vector;
-  const Acc* row[T::kRows];
+  const Acc* row[Rows];
 #pragma GCC unroll 8
-  for (int i = 0; i < T::kRows; ++i) row[i] = a.data + smaller(i, a.rows - 1) * a.row_stride;
-  V sum[T::kRows][T::kVectors];
+  for (int i = 0; i < Rows; ++i) row[i] = a.data + smaller(i, a.rows - 1) * a.row_stride;
+  V sum[Rows][T::kVectors];
 #pragma GCC unroll 8
-  for (int i = 0; i < T::kRows; ++i) {
+  for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 3
     for (int j = 0; j < T::kVectors; ++j) sum[i][j] = kernel::like<V>(Acc(0));
   }
@@ -66,14 +66,14 @@ template <class Acc>
       bs[j] = kernel::load_lanes<Acc, T::kLanes>(b + j * T::kLanes);
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < T::kRows; ++i) {
+    for (int i = 0; i < Rows; ++i) {
       const V x = kernel::like<V>(row[i][at]);
 #pragma GCC unroll 3
       for (int j = 0; j < T::kVectors; ++j) sum[i][j] = multiply_add(x, bs[j], sum[i][j]);
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < T::kRows; ++i) {
+  for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 3
     for (int j = 0; j < T::kVectors; ++j) {
       Acc* out = c + i * ld + j * T::kLanes;
@@ -83,28 +83,35 @@ template <class Acc>
     }
   }
 }
-
-template <class Acc, class T>
-[[gnu::always_inline]] inline Acc load_as(const T* p) {
-  return kernel::cast_scalar<Acc>(kernel::load1(p));
+/// One tile of at most kRows rows; c has room for kRows.
+template <class Acc>
+static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, bool first) {
+  if (a.rows == 1) multiply_rows<Acc, 1>(a, b, k, c, ld, first);
+  else multiply_rows<Acc, Tile<Acc>::kRows>(a, b, k, c, ld, first);
 }
+
+/// Elements (i, p) at data + i*i_stride + p*p_stride, of any type.
+struct Source {
+  const void* data;
+  i64 i_stride, p_stride;
+};
 
 /// out[p*width + i] = element (i, p) of `in` for i < count, p < k; zero for count <= i < width.
 template <class Acc, class T>
-static void pack_panel(const T* in, i64 i_stride, i64 p_stride, i64 count, i64 k, i64 width,
-                       Acc* out) {
-  if (i_stride == 1 && width % 16 == 0) {  // 16 lanes at a time along i
+static void pack_panel(Source in, i64 count, i64 k, i64 width, Acc* out) {
+  const T* data = static_cast<const T*>(in.data);
+  if (in.i_stride == 1 && width % 16 == 0) {  // 16 lanes at a time along i
     for (i64 p = 0; p < k; ++p) {
       for (i64 i = 0; i < width; i += 16) {
-        auto lanes = kernel::load_n(in + p * p_stride + i, larger(count - i, 0));
+        auto lanes = kernel::load_n(data + p * in.p_stride + i, larger(count - i, 0));
         kernel::to_array(kernel::cast<Acc>(lanes), out + p * width + i);
       }
     }
     return;
   }
-  if (p_stride == 1) {  // 16 lanes along k, spread over 16 rows of the panel
+  if (in.p_stride == 1) {  // 16 lanes along k, spread over 16 rows of the panel
     for (i64 i = 0; i < count; ++i) {
-      const T* row = in + i * i_stride;
+      const T* row = data + i * in.i_stride;
       for (i64 p = 0; p < k; p += 16) {
         Acc lanes[16];
         const i64 n = smaller(16, k - p);
@@ -114,8 +121,10 @@ static void pack_panel(const T* in, i64 i_stride, i64 p_stride, i64 count, i64 k
     }
   } else {
     for (i64 p = 0; p < k; ++p) {
-      const T* column = in + p * p_stride;
-      for (i64 i = 0; i < count; ++i) out[p * width + i] = load_as<Acc>(column + i * i_stride);
+      const T* column = data + p * in.p_stride;
+      for (i64 i = 0; i < count; ++i) {
+        out[p * width + i] = kernel::cast_scalar<Acc>(kernel::load1(column + i * in.i_stride));
+      }
     }
   }
   for (i64 p = 0; count < width && p < k; ++p) {
@@ -124,13 +133,13 @@ static void pack_panel(const T* in, i64 i_stride, i64 p_stride, i64 count, i64 k
 }
 
 /// Rounds a row-major block of accumulators to T and stores it.
-template <class T, class Acc>
-static void store_block(const Acc* block, i64 ld, i64 rows, i64 cols, T* out, i64 row_stride,
+template <class Acc, class T>
+static void store_block(const Acc* block, i64 ld, i64 rows, i64 cols, void* out, i64 row_stride,
                         i64 col_stride) {
-  using Value = decltype(kernel::load1(out));
+  using Value = decltype(kernel::load1(static_cast<T*>(out)));
   for (i64 i = 0; i < rows; ++i) {
     const Acc* from = block + i * ld;
-    T* to = out + i * row_stride;
+    T* to = static_cast<T*>(out) + i * row_stride;
     for (i64 j = 0; j < cols; j += 16) {
       const i64 n = smaller(16, cols - j);
       auto lanes = kernel::cast<Value>(kernel::load_n(from + j, n));
@@ -140,6 +149,42 @@ static void store_block(const Acc* block, i64 ld, i64 rows, i64 cols, T* out, i6
   }
 }
 
+/// The code that knows an element type: everything else is compiled once per accumulator.
+template <class Acc>
+struct ElementFunctions {
+  void (*pack)(Source in, i64 count, i64 k, i64 width, Acc* out);
+  void (*store)(const Acc* block, i64 ld, i64 rows, i64 cols, void* out, i64 row_stride,
+                i64 col_stride);
+};
+template <class Acc>
+static ElementFunctions<Acc> functions_for(DType dtype) {
+  ElementFunctions<Acc> r{};
+  const auto pick = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    r = {pack_panel<Acc, T>, store_block<Acc, T>};
+  };
+  if constexpr (kernel::kIsFloat<Acc>) {
+    switch (dtype) {
+      COIL_FLOAT_CASES(pick)
+      COIL_NOT_FLOAT_CASES break;
+    }
+  } else {
+    switch (dtype) {
+      COIL_INT_CASES(pick)
+      COIL_NOT_INT_CASES break;
+    }
+  }
+  if (!r.pack) fail_unsupported(dtype);
+  return r;
+}
+
+inline const void* advance(const void* p, i64 elements, DType dtype) {
+  return static_cast<const char*>(p) + elements * size_of(dtype);
+}
+inline void* advance(void* p, i64 elements, DType dtype) {
+  return static_cast<char*>(p) + elements * size_of(dtype);
+}
+
 /// Calls f(TypeTag<Acc>) with the accumulator type.
 template <class F>
 [[gnu::always_inline]] inline void with_accumulator(DType in, DType out, F f) {
@@ -147,9 +192,14 @@ template <class F>
   return size_of(in) == 8 || size_of(out) == 8 ? f(TypeTag<i64>{}) : f(TypeTag<i32>{});
 }
 
-/// Whether elements of type T, summed in Acc, are used where they lie.
-template <class Acc, class T>
-inline constexpr bool kSameInMemory = kernel::kSame<Acc, T>;
+/// Whether the kernel can read elements of `dtype` where they lie.
+template <class Acc>
+static bool in_place(DType dtype) {
+  if constexpr (kernel::kSame<Acc, float>) return dtype == DType::f32;
+  else if constexpr (kernel::kSame<Acc, double>) return dtype == DType::f64;
+  else if constexpr (sizeof(Acc) == 8) return dtype == DType::i64 || dtype == DType::u64;
+  else return dtype == DType::i32 || dtype == DType::u32;
+}
 
 /// The memory one worker needs, cut from scratch.
 template <class Acc>

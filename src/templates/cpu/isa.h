@@ -30,44 +30,46 @@ struct TypeTag {
   using type = T;
 };
 
-#define COIL_FLOAT_CASES(F)                                   \
-  case DType::f32: return F(TypeTag<float>{});                \
-  case DType::f64: return F(TypeTag<double>{});               \
-  case DType::f16: return F(TypeTag<kernel::f16>{});          \
-  case DType::bf16: return F(TypeTag<kernel::bf16>{});        \
-  case DType::f8e4m3fn: return F(TypeTag<kernel::f8e4m3fn>{}); \
-  case DType::f8e5m2: return F(TypeTag<kernel::f8e5m2>{});
-#define COIL_INT_CASES(F)                    \
-  case DType::u8: return F(TypeTag<u8>{});   \
-  case DType::i8: return F(TypeTag<i8>{});   \
-  case DType::i16: return F(TypeTag<i16>{}); \
-  case DType::i32: return F(TypeTag<i32>{}); \
-  case DType::i64: return F(TypeTag<i64>{}); \
-  case DType::u16: return F(TypeTag<u16>{}); \
-  case DType::u32: return F(TypeTag<u32>{}); \
-  case DType::u64: return F(TypeTag<u64>{});
-#define COIL_COMPLEX_CASES \
-  case DType::c32:         \
-  case DType::c64:         \
+#define COIL_FLOAT_CASES(F)                                            \
+  case DType::f32: F(TypeTag<float>{}); break;                         \
+  case DType::f64: F(TypeTag<double>{}); break;                        \
+  case DType::f16: F(TypeTag<kernel::f16>{}); break;                   \
+  case DType::bf16: F(TypeTag<kernel::bf16>{}); break;                 \
+  case DType::f8e4m3fn: F(TypeTag<kernel::f8e4m3fn>{}); break;         \
+  case DType::f8e5m2: F(TypeTag<kernel::f8e5m2>{}); break;
+#define COIL_INT_CASES(F)                       \
+  case DType::u8: F(TypeTag<u8>{}); break;      \
+  case DType::i8: F(TypeTag<i8>{}); break;      \
+  case DType::i16: F(TypeTag<i16>{}); break;    \
+  case DType::i32: F(TypeTag<i32>{}); break;    \
+  case DType::i64: F(TypeTag<i64>{}); break;    \
+  case DType::u16: F(TypeTag<u16>{}); break;    \
+  case DType::u32: F(TypeTag<u32>{}); break;    \
+  case DType::u64: F(TypeTag<u64>{}); break;
+// The rest of the enum, for switches without default.
+#define COIL_OTHER_CASES \
+  case DType::b8:        \
+  case DType::c32:       \
+  case DType::c64:       \
   case DType::c128:
-
-/// f(TypeTag<T>) for a numeric element type: in memory T, for arithmetic what load1 gives.
-template <class F>
-[[gnu::always_inline]] inline void with_number(DType dtype, F f) {
-  switch (dtype) {
-    COIL_FLOAT_CASES(f)
-    COIL_INT_CASES(f)
-    COIL_COMPLEX_CASES
-    case DType::b8: break;
-  }
-  fail_unsupported(dtype);
-}
-/// with_number and b8.
-template <class F>
-[[gnu::always_inline]] inline void with_real(DType dtype, F f) {
-  if (dtype == DType::b8) return f(TypeTag<kernel::b8>{});
-  with_number(dtype, f);
-}
+#define COIL_NOT_INT_CASES \
+  COIL_OTHER_CASES         \
+  case DType::f32:         \
+  case DType::f64:         \
+  case DType::f16:         \
+  case DType::bf16:        \
+  case DType::f8e4m3fn:    \
+  case DType::f8e5m2:
+#define COIL_NOT_FLOAT_CASES \
+  COIL_OTHER_CASES           \
+  case DType::u8:            \
+  case DType::i8:            \
+  case DType::i16:           \
+  case DType::i32:           \
+  case DType::i64:           \
+  case DType::u16:           \
+  case DType::u32:           \
+  case DType::u64:
 
 /// Runs f(i, worker) for i in [0, count) on the pool; f is passed by address.
 template <class F>

@@ -1,0 +1,159 @@
+#include "driver/calls.h"
+
+#include <algorithm>
+
+#include "templates/cpu/table.h"
+
+namespace coil {
+namespace {
+
+using runtime::CallOperand;
+using runtime::ThreadPool;
+using templates::CpuTemplates;
+
+/// What every call needs besides its operands.
+struct CpuCall {
+  const CpuTemplates* table = nullptr;
+  StructuredAttrs attrs;
+};
+
+const CpuCall& call_of(const void* attributes) { return *static_cast<const CpuCall*>(attributes); }
+
+/// Runs one template with scratch memory of the size that it asks for.
+template <class Args>
+Status run_template(const Args& args, ThreadPool& pool, void (*run)(const Args&, ThreadPool&, void*),
+                    i64 (*bytes)(const Args&, int)) {
+  const std::shared_ptr<void> scratch = COIL_TRY(runtime::allocate_bytes(bytes(args, pool.threads())));
+  run(args, pool, scratch.get());
+  return Ok{};
+}
+
+templates::ConstMatrix matrix(const CallOperand& o) { return {o.data, o.strides[1], o.strides[2], o.strides[0]}; }
+
+Status run_gemm(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+  templates::GemmArgs args;
+  args.batch = o[2].shape[0];
+  args.m = o[2].shape[1];
+  args.n = o[2].shape[2];
+  args.k = o[0].shape[2];
+  args.a = matrix(o[0]);
+  args.b = matrix(o[1]);
+  args.c = {o[2].data, o[2].strides[1], o[2].strides[2], o[2].strides[0]};
+  args.in = o[0].dtype;
+  args.out = o[2].dtype;
+  const CpuTemplates& t = *call_of(attributes).table;
+  return run_template(args, pool, t.gemm, t.gemm_scratch_bytes);
+}
+
+Status run_conv(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+  const Conv& conv = std::get<Conv>(call_of(attributes).attrs);
+  const CallOperand &x = o[0], &w = o[1], &y = o.back();
+  templates::ConvArgs args;
+  args.rank = static_cast<int>(x.shape.size()) - 2;
+  args.n = x.shape[0];
+  args.ic = x.shape[1];
+  args.oc = y.shape[1];
+  args.groups = conv.groups;
+  args.transposed = conv.transposed;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(args.rank); ++d)
+    args.dims[d] = {x.shape[d + 2], w.shape[d + 2], conv.stride[d], conv.padding[d], conv.dilation[d], y.shape[d + 2]};
+  args.x = x.data;
+  args.w = w.data;
+  args.y = y.data;
+  std::copy(x.strides.begin(), x.strides.end(), args.x_strides);
+  std::copy(w.strides.begin(), w.strides.end(), args.w_strides);
+  std::copy(y.strides.begin(), y.strides.end(), args.y_strides);
+  if (o.size() == 4) {
+    args.bias = o[2].data;
+    args.bias_stride = o[2].strides[0];
+  }
+  args.in = x.dtype;
+  args.out = y.dtype;
+  const CpuTemplates& t = *call_of(attributes).table;
+  return run_template(args, pool, t.conv, t.conv_scratch_bytes);
+}
+
+Status run_attention(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+  const Attention& attention = std::get<Attention>(call_of(attributes).attrs);
+  const CallOperand &q = o[0], &k = o[1], &v = o[2], &out = o.back();
+  templates::AttentionArgs args;
+  args.batch = q.shape[0];
+  args.heads = q.shape[1];
+  args.kv_heads = k.shape[1];
+  args.q_len = q.shape[2];
+  args.kv_len = k.shape[2];
+  args.head_dim = q.shape[3];
+  args.v_dim = v.shape[3];
+  args.scale = attention.scale;
+  args.causal = attention.causal;
+  args.q = q.data;
+  args.k = k.data;
+  args.v = v.data;
+  args.out = out.data;
+  std::copy(q.strides.begin(), q.strides.end(), args.q_strides);
+  std::copy(k.strides.begin(), k.strides.end(), args.k_strides);
+  std::copy(v.strides.begin(), v.strides.end(), args.v_strides);
+  std::copy(out.strides.begin(), out.strides.end(), args.out_strides);
+  if (attention.has_mask) {
+    args.mask = o[3].data;
+    args.mask_dtype = o[3].dtype;
+    std::copy(o[3].strides.begin(), o[3].strides.end(), args.mask_strides);
+  }
+  args.dtype = q.dtype;
+  const CpuTemplates& t = *call_of(attributes).table;
+  return run_template(args, pool, t.attention, t.attention_scratch_bytes);
+}
+
+Status run_sort(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+  const CpuCall& call = call_of(attributes);
+  const Sort& sort = std::get<Sort>(call.attrs);
+  templates::SortArgs args;
+  args.rows = o[0].shape[0];
+  args.n = o[0].shape[1];
+  args.in = o[0].data;
+  args.in_row_stride = o[0].strides[0];
+  args.in_stride = o[0].strides[1];
+  args.values = o[1].data;
+  args.values_row_stride = o[1].strides[0];
+  args.values_stride = o[1].strides[1];
+  args.indices = reinterpret_cast<i64*>(o[2].data);
+  args.indices_row_stride = o[2].strides[0];
+  args.indices_stride = o[2].strides[1];
+  args.dtype = o[0].dtype;
+  args.descending = sort.descending;
+  const CpuTemplates& t = *call.table;
+  if (!sort.is_topk) return run_template(args, pool, t.sort, t.sort_scratch_bytes);
+  return run_template(templates::TopkArgs{args, o[1].shape[1]}, pool, t.topk, t.topk_scratch_bytes);
+}
+
+}  // namespace
+
+Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node, const Machine& machine) {
+  const auto dtype = [&](const Access& a) { return program.buffers[a.buffer].dtype; };
+  const DType in = dtype(node.inputs[0]), out = dtype(node.outputs[0]);
+  auto call = std::make_shared<CpuCall>();
+  call->table = &templates::cpu_templates(machine.isa);
+  call->attrs = node.attrs;
+  Implementation chosen;
+  const auto refuse = [&](const char* what) {
+    return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what, name(in), name(out));
+  };
+  if (std::holds_alternative<Gemm>(node.attrs)) {
+    if (!templates::gemm_supports(in, out)) return refuse("matrix product");
+    chosen = {"gemm", run_gemm, call};
+  } else if (std::holds_alternative<Conv>(node.attrs)) {
+    if (!templates::gemm_supports(in, out)) return refuse("convolution");
+    chosen = {"conv", run_conv, call};
+  } else if (const auto* attention = std::get_if<Attention>(&node.attrs)) {
+    if (!templates::attention_supports(in, attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
+      return refuse("attention");
+    chosen = {"attention", run_attention, call};
+  } else {
+    if (!templates::sort_supports(in)) return refuse("sort");
+    chosen = {std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call};
+  }
+  chosen.name += "." + std::string(name(machine.isa));
+  return chosen;
+}
+
+}  // namespace coil

@@ -1,0 +1,12 @@
+#pragma once
+// Structured nodes on a CPU: the prebuilt templates behind the plan's call interface.
+
+#include "base/machine.h"
+#include "plan/build.h"
+
+namespace coil {
+
+/// The template for a node, or an Error that says what it does not take.
+Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node, const Machine& machine);
+
+}  // namespace coil

@@ -1,0 +1,94 @@
+#include "driver/load.h"
+
+#include <map>
+
+#include "base/file.h"
+#include "graph/text.h"
+#include "import/npz.h"
+#include "import/pt2.h"
+#include "passes/passes.h"
+
+namespace coil {
+namespace {
+
+std::string beside(const std::string& path, const std::string& file) {
+  if (file.starts_with("/")) return file;
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? file : path.substr(0, slash + 1) + file;
+}
+
+/// Fills in the storages that a text takes from .npz files.
+Status load_storages(std::vector<Storage>& storages, const std::string& path) {
+  std::map<std::string, std::vector<NpyArray>> files;
+  for (Storage& s : storages) {
+    if (s.source != StorageSource::File || s.data) continue;
+    const std::string file = beside(path, s.file);
+    auto at = files.find(file);
+    if (at == files.end()) at = files.emplace(file, COIL_TRY(read_npz(file))).first;
+    const NpyArray* found = nullptr;
+    for (const NpyArray& a : at->second)
+      if (a.name == s.key) found = &a;
+    if (!found) return error("{}: there is no array '{}'", file, s.key);
+    s.data = found->data;
+    s.bytes = found->bytes;
+    s.owner = found->owner;
+  }
+  return Ok{};
+}
+
+/// The first word that is neither a comment nor white space.
+std::string_view first_word(std::string_view text) {
+  while (true) {
+    const std::size_t start = text.find_first_not_of(" \t\r\n");
+    if (start == text.npos) return {};
+    text.remove_prefix(start);
+    if (text[0] != '#') break;
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  }
+  return text.substr(0, text.find_first_of(" \t\r\n(<{"));
+}
+
+/// Constants must hold as many bytes as their type needs, since kernels do not check.
+Status check_constants(const LoopProgram& program, const std::string& path) {
+  for (const Buffer& b : program.buffers) {
+    if (b.kind != BufferKind::Constant && b.kind != BufferKind::State) continue;
+    const Constant& c = program.constants[b.source];
+    const Storage& s = program.storages[c.storage];
+    const std::optional<i64> need = program.syms->as_const(bytes_of(*program.syms, b));
+    const i64 start = c.offset * size_of(b.dtype) * (c.is_complex ? 2 : 1);
+    if (!need || start < 0 || start > s.bytes || *need > s.bytes - start)
+      return error("{}: constant %{} needs more bytes than its data has ({})", path, b.name, s.bytes);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const std::string& path) {
+  LoadedModel out;
+  Bytes bytes = COIL_TRY(map_file(path));
+  const std::string_view view(reinterpret_cast<const char*>(bytes.data), static_cast<std::size_t>(bytes.size));
+  const std::string_view word = first_word(view.substr(0, 1 << 16));
+  if (word == "graph") {
+    Graph graph = COIL_TRY(parse_graph(view, path));
+    COIL_TRY(load_storages(graph.storages, path));
+    graph.composites = &composite_rules();
+    out.program = std::move(graph);
+  } else if (word == "program") {
+    LoopProgram program = COIL_TRY(parse_program(view, path));
+    COIL_TRY(load_storages(program.storages, path));
+    if (const Status sound = verify(program); !sound.ok()) return error("{}: {}", path, sound.error().message);
+    COIL_TRY(check_constants(program, path));
+    out.program = std::move(program);
+  } else if (view.starts_with("PK")) {
+    Pt2Program program = COIL_TRY(import_pt2(bytes, path, &composite_rules()));
+    out.warnings = std::move(program.warnings);
+    out.type_differences = std::move(program.type_differences);
+    out.program = std::move(program.graph);
+  } else {
+    return error("{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);
+  }
+  return out;
+}
+
+}  // namespace coil

@@ -1,0 +1,203 @@
+#include "driver/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "driver/calls.h"
+#include "graph/verify.h"
+#include "lower/lower.h"
+#include "passes/passes.h"
+#include "plan/build.h"
+#include "target/cpp/print.h"
+#include "target/cpp/toolchain.h"
+
+namespace coil {
+namespace {
+
+bool has_graph(const Compilation& c) { return c.from_graph; }
+bool for_cpp(const Compilation& c) { return c.options.text("target") == "cpp"; }
+
+Status run_decompose(Compilation& c) {
+  c.graph = COIL_TRY(decompose(c.graph));
+  return Ok{};
+}
+
+Status run_dead_code(Compilation& c) {
+  remove_dead_code(c.graph);
+  return Ok{};
+}
+
+Status run_lower(Compilation& c) {
+  c.program = COIL_TRY(lower(c.graph, c.options));
+  return Ok{};
+}
+
+Status run_schedule(Compilation& c) {
+  c.schedule = schedule(c.program, c.options);
+  return Ok{};
+}
+
+/// Equal kernels print equal text; the first one stands for all.
+u32 add_kernel(Compilation& c, const Kernel& kernel) {
+  const std::string text = cpp::print_kernel(kernel, "KERNEL");
+  auto at = std::find(c.sources.begin(), c.sources.end(), text);
+  const u32 index = static_cast<u32>(at - c.sources.begin());
+  if (at == c.sources.end()) {
+    c.sources.push_back(text);
+    c.kernels.push_back(kernel);
+  }
+  return index;
+}
+
+Status run_plan(Compilation& c) {
+  PlanServices services;
+  services.machine = c.machine;
+  services.add_kernel = [&](const Kernel& k) { return add_kernel(c, k); };
+  services.implement = [&](const LoopProgram& program, const Structured& node) {
+    return implement_on_cpu(program, node, c.machine);
+  };
+  c.model = std::make_shared<runtime::Model>();
+  c.model->plan = COIL_TRY(build_plan(c.program, c.schedule, services));
+  for (std::size_t i = 0; i < c.sources.size(); ++i) {
+    const std::size_t at = c.sources[i].find("KERNEL");
+    c.sources[i].replace(at, std::string_view("KERNEL").size(), str("k{}", i));
+    c.model->kernel_names.push_back(c.kernels[i].name);
+  }
+  return Ok{};
+}
+
+Status run_compile(Compilation& c) {
+  if (c.sources.empty()) return Ok{};
+  const cpp::Toolchain toolchain = COIL_TRY(cpp::find_toolchain(c.options, c.environment.search_path));
+  const std::string cache = c.options.flag("cache") ? c.environment.cache_dir : std::string();
+  cpp::LoadedKernels loaded =
+      COIL_TRY(cpp::compile_kernels(c.sources, toolchain, c.machine.isa, cache, c.machine.cores));
+  c.model->kernels = std::move(loaded.functions);
+  c.model->code = loaded.libraries;
+  c.units_compiled = loaded.compiled;
+  c.units_cached = loaded.cached;
+  return Ok{};
+}
+
+/// Constants by index, each with the bytes from its first element on.
+Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& program) {
+  std::vector<runtime::ModelConstant> out(program.constants.size());
+  for (const Buffer& b : program.buffers) {
+    if (b.kind != BufferKind::Constant && b.kind != BufferKind::State) continue;
+    const Constant& constant = program.constants[b.source];
+    const Storage& s = program.storages[constant.storage];
+    if (!s.data && s.bytes > 0)
+      return error("the file has no data for {}: it was exported with fake weights", constant.fqn);
+    const i64 start = constant.offset * size_of(b.dtype) * (constant.is_complex ? 2 : 1);
+    out[b.source] = {constant.fqn, s.data + start, s.bytes - start, s.owner};
+  }
+  return out;
+}
+
+Status run_init(Compilation& c) {
+  runtime::Model& model = *c.model;
+  const i64 threads = c.options.integer("threads");
+  model.pool = std::make_shared<runtime::ThreadPool>(threads > 0 ? static_cast<int>(threads) : c.machine.cores);
+  model.constants = COIL_TRY(model_constants(c.program));
+  return init_model(model);
+}
+
+constexpr std::array<Pass, 7> kPasses = {{
+    {"decompose", Level::Graph, Level::Graph, run_decompose, has_graph, false},
+    {"dead_code", Level::Graph, Level::Graph, run_dead_code, has_graph, true},
+    {"lower", Level::Graph, Level::Loops, run_lower, has_graph, false},
+    {"schedule", Level::Loops, Level::Schedule, run_schedule, for_cpp, false},
+    {"plan", Level::Schedule, Level::Plan, run_plan, for_cpp, false},
+    {"compile", Level::Plan, Level::Code, run_compile, for_cpp, false},
+    {"init", Level::Code, Level::Code, run_init, for_cpp, false},
+}};
+
+bool is_listed(const std::string& list, std::string_view word) {
+  return ("," + list + ",").find("," + std::string(word) + ",") != std::string::npos;
+}
+
+Status verify_level(const Compilation& c, Level level) {
+  switch (level) {
+    case Level::Graph: return verify(c.graph);
+    case Level::Loops: return verify(c.program);
+    case Level::Schedule:
+    case Level::Plan: {
+      for (const Kernel& k : c.kernels) COIL_TRY(verify(k));
+      return Ok{};
+    }
+    case Level::Code: return Ok{};
+  }
+  COIL_UNREACHABLE();
+}
+
+}  // namespace
+
+std::string_view name(Level level) {
+  switch (level) {
+    case Level::Graph: return "graph";
+    case Level::Loops: return "loops";
+    case Level::Schedule: return "schedule";
+    case Level::Plan: return "plan";
+    case Level::Code: return "code";
+  }
+  COIL_UNREACHABLE();
+}
+
+std::span<const Pass> pass_table() { return kPasses; }
+
+Status run_pipeline(Compilation& c) {
+  for (const std::string_view key : {"disable", "stop_after"}) {
+    const std::string& given = c.options.text(key);
+    for (std::size_t at = 0; at < given.size();) {
+      const std::size_t end = std::min(given.find(',', at), given.size());
+      const std::string word = given.substr(at, end - at);
+      const auto pass = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& p) { return p.name == word; });
+      if (pass == kPasses.end() || (key == "disable" && !pass->optional))
+        return error("option {}: there is no {}pass '{}'; there are: {}", key, key == "disable" ? "optional " : "", word,
+                     join(kPasses, ", ", [](const Pass& p) { return std::string(p.name); }));
+      at = end + 1;
+    }
+  }
+  for (const Pass& pass : kPasses) {
+    if (!pass.applies(c) || is_listed(c.options.text("disable"), pass.name)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    COIL_TRY(pass.run(c));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    c.times.push_back({std::string(pass.name), took.count()});
+    if (c.options.flag("verify"))
+      if (const Status sound = verify_level(c, pass.out); !sound.ok())
+        COIL_CHECK(false, "after pass {}: {}", pass.name, sound.error().message);
+    if (c.options.text("stop_after") == pass.name) break;
+  }
+  return Ok{};
+}
+
+namespace {
+
+Result<std::shared_ptr<Compilation>> run(std::shared_ptr<Compilation> c, const Options& options,
+                                         const Environment& environment) {
+  c->options = options;
+  c->environment = environment;
+  c->machine = COIL_TRY(Machine::with_isa(options.text("isa")));
+  COIL_TRY(run_pipeline(*c));
+  return c;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Compilation>> compile(Graph graph, const Options& options, const Environment& environment) {
+  auto c = std::make_shared<Compilation>();
+  c->from_graph = true;
+  c->graph = std::move(graph);
+  return run(std::move(c), options, environment);
+}
+
+Result<std::shared_ptr<Compilation>> compile(LoopProgram program, const Options& options,
+                                             const Environment& environment) {
+  auto c = std::make_shared<Compilation>();
+  c->program = std::move(program);
+  return run(std::move(c), options, environment);
+}
+
+}  // namespace coil

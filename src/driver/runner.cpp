@@ -1,0 +1,55 @@
+#include "driver/runner.h"
+
+namespace coil {
+namespace {
+
+class InterpRunner : public Runner {
+ public:
+  explicit InterpRunner(interp::Interp interp) : interp_(std::move(interp)) {}
+  Result<std::vector<runtime::Value>> call(std::span<const runtime::Value> inputs) override {
+    return interp_.run(inputs);
+  }
+
+ private:
+  interp::Interp interp_;
+};
+
+class CompiledRunner : public Runner {
+ public:
+  CompiledRunner(std::shared_ptr<Compilation> compilation, std::unique_ptr<runtime::Instance> instance)
+      : compilation_(std::move(compilation)), instance_(std::move(instance)) {}
+  Result<std::vector<runtime::Value>> call(std::span<const runtime::Value> inputs) override {
+    return instance_->call(inputs);
+  }
+
+ private:
+  std::shared_ptr<Compilation> compilation_;
+  std::unique_ptr<runtime::Instance> instance_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& compilation, bool f64_outputs) {
+  if (compilation->options.text("target") == "interp") {
+    interp::InterpOptions options;
+    options.widen = compilation->options.text("interp.widen") == "f64";
+    options.f64_outputs = f64_outputs;
+    interp::Interp made = COIL_TRY(interp::Interp::create(compilation->program, options));
+    return std::unique_ptr<Runner>(new InterpRunner(std::move(made)));
+  }
+  std::unique_ptr<runtime::Instance> instance = COIL_TRY(runtime::Instance::open(compilation->model));
+  return std::unique_ptr<Runner>(new CompiledRunner(compilation, std::move(instance)));
+}
+
+Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options, const Environment& environment) {
+  ReadyModel out;
+  if (const auto* graph = std::get_if<Graph>(&model.program)) {
+    out.compilation = COIL_TRY(compile(*graph, options, environment));
+  } else {
+    out.compilation = COIL_TRY(compile(std::get<LoopProgram>(model.program), options, environment));
+  }
+  out.runner = COIL_TRY(make_runner(out.compilation));
+  return out;
+}
+
+}  // namespace coil

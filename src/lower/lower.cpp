@@ -1,0 +1,142 @@
+#include "lower/lower.h"
+
+#include "base/check.h"
+#include "lower/context.h"
+#include "lower/registry.h"
+
+namespace coil {
+namespace lowering {
+namespace {
+
+using ControlFn = Status (*)(Lowering&, const Node&);
+
+/// coil's own ops.
+ControlFn control_lowering(std::string_view op) {
+  if (op == "update") return lower_update;
+  if (op == "cond") return lower_cond;
+  if (op == "while_loop") return lower_while;
+  if (op == "scan") return lower_scan;
+  return nullptr;
+}
+
+Status lower_node(Lowering& l, const Node& node) {
+  if (const ControlFn lower = control_lowering(node.op)) return lower(l, node);
+  const LowerFn lower = find_lowering(node.op);
+  COIL_CHECK(lower != nullptr, "{} has no lowering", node.op);
+  return lower(l, node, Args(l.syms, node.op, node.args));
+}
+
+bool is_known(std::string_view op) { return control_lowering(op) || find_lowering(op); }
+
+/// Every op of the graph and its subgraphs that has no row.
+void find_unknown(const Graph& graph, Unsupported& unsupported) {
+  for (NodeId n : graph.nodes.ids())
+    if (!is_known(graph.nodes[n].op))
+      unsupported.places[graph.nodes[n].op].push_back(describe(graph, n));
+  for (const Graph& sub : graph.subgraphs) find_unknown(sub, unsupported);
+}
+
+constexpr std::size_t kPlacesShown = 4;
+
+Error unsupported_error(const Unsupported& unsupported) {
+  std::string text = str("{} op{} not supported:", unsupported.places.size(),
+                         unsupported.places.size() == 1 ? " is" : "s are");
+  for (const auto& [op, places] : unsupported.places) {
+    text += str("\n  {}, {} time{}: ", op, places.size(), places.size() == 1 ? "" : "s");
+    for (std::size_t k = 0; k < places.size() && k < kPlacesShown; ++k)
+      text += str("{}{}", k ? ", " : "", places[k]);
+    if (places.size() > kPlacesShown) text += ", ...";
+  }
+  return Error{text};
+}
+
+/// Results of a node that failed, so that the nodes after it can be looked at too.
+void stand_in(Lowering& l, const Node& node) {
+  for (ValueId out : node.outs)
+    if (l.type(out).is_tensor() && !l.has(out)) l.result(out);
+}
+
+void lower_constants(Lowering& l) {
+  for (u32 k = 0; k < l.graph.constants.size(); ++k) {
+    const Constant& constant = l.graph.constants[k];
+    Buffer buffer = l.buffer_for(l.type(constant.value), l.name_of(constant.value));
+    buffer.kind = constant.is_state ? BufferKind::State : BufferKind::Constant;
+    buffer.source = k;
+    const BufferId id = l.add_buffer(std::move(buffer));
+    l.set(constant.value, l.whole(id));
+  }
+  l.program.constants = l.graph.constants;
+  l.program.storages = l.graph.storages;
+}
+
+}  // namespace
+
+void lower_inputs(Lowering& l) {
+  for (u32 k = 0; k < l.graph.inputs.size(); ++k) {
+    const Input& input = l.graph.inputs[k];
+    const Type& type = l.type(input.value);
+    ProgramInput out;
+    out.name = input.name;
+    switch (type.kind) {
+      case TypeKind::Tensor: {
+        Buffer buffer = l.buffer_for(type, l.name_of(input.value));
+        buffer.kind = BufferKind::Input;
+        buffer.source = k;
+        out.buffer = l.add_buffer(std::move(buffer));
+        l.set(input.value, l.whole(out.buffer));
+        break;
+      }
+      case TypeKind::Int:
+      case TypeKind::Bool: out.size = type.expr; break;
+      case TypeKind::Float:
+        out.is_float = true;
+        out.scalar = l.scalar(l.name_of(input.value));
+        break;
+      case TypeKind::None: break;
+    }
+    l.program.inputs.push_back(std::move(out));
+  }
+  lower_constants(l);
+}
+
+Status lower_nodes(Lowering& l) {
+  std::optional<Error> failures;
+  for (const Node& node : l.graph.nodes) {
+    l.enter(node);
+    const Status status = lower_node(l, node);
+    if (status.ok()) continue;
+    stand_in(l, node);
+    if (failures) failures->message += "\n" + status.error().message;
+    else failures = status.error();
+  }
+  if (failures) return *failures;
+  return Ok{};
+}
+
+Result<u32> lower_subgraph(Lowering& l, u32 subgraph) {
+  Lowering inner(l.graph.subgraphs.at(subgraph), l.facts, l.unsupported);
+  inner.is_inner = true;
+  lower_inputs(inner);
+  COIL_TRY(lower_nodes(inner));
+  COIL_TRY(lower_outputs(inner));
+  l.program.subprograms.push_back(std::move(inner.program));
+  return static_cast<u32>(l.program.subprograms.size() - 1);
+}
+
+}  // namespace lowering
+
+Result<LoopProgram> lower(const Graph& graph, const Options&) {
+  lowering::Unsupported unsupported;
+  lowering::find_unknown(graph, unsupported);
+  if (!unsupported.places.empty()) return lowering::unsupported_error(unsupported);
+  lowering::Lowering l(graph, graph.facts, unsupported);
+  l.program.checks = graph.checks;
+  for (const SizeVar& size : graph.sizes) l.program.sizes.push_back({size.var, size.hint, {}});
+  lowering::lower_inputs(l);
+  COIL_TRY(lowering::lower_nodes(l));
+  COIL_TRY(lowering::lower_outputs(l));
+  lowering::mark_init(l.program);
+  return std::move(l.program);
+}
+
+}  // namespace coil

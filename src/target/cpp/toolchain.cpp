@@ -1,0 +1,184 @@
+#include "target/cpp/toolchain.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/sha256.h"
+#include "target/cpp/object_cache.h"
+#include "target/cpp/prelude_files.h"
+
+namespace coil::cpp {
+namespace {
+
+constexpr std::size_t kKernelsPerUnit = 8;  // one more costs 10 ms, a compiler process 50 ms
+constexpr std::size_t kMaxUnits = 16;
+
+std::string find_on(const std::string& search_path, const std::string& program) {
+  if (program.find('/') != program.npos) return access(program.c_str(), X_OK) == 0 ? program : "";
+  std::size_t at = 0;
+  while (at <= search_path.size()) {
+    const std::size_t end = std::min(search_path.find(':', at), search_path.size());
+    const std::string path = search_path.substr(at, end - at) + "/" + program;
+    if (end > at && access(path.c_str(), X_OK) == 0) return path;
+    at = end + 1;
+  }
+  return "";
+}
+
+/// The prelude as one text: its files in order, without the lines that tie them together.
+const std::string& prelude() {
+  static const std::string text = [] {
+    std::string out;
+    for (const PreludeFile& file : prelude_files()) {
+      if (file.name == "prelude.h") continue;
+      std::size_t at = 0;
+      while (at < file.text.size()) {
+        const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
+        const std::string_view line = file.text.substr(at, end - at);
+        if (!line.starts_with("#include \"") && !line.starts_with("#pragma once")) out.append(line).append("\n");
+        at = end + 1;
+      }
+    }
+    return out;
+  }();
+  return text;
+}
+
+/// Spreads kernels over translation units so that their texts are about equally long; a function of
+/// the sources alone.
+std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sources) {
+  const std::size_t units = std::clamp<std::size_t>((sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
+  std::vector<std::size_t> order(sources.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() > sources[b].size(); });
+  std::vector<std::vector<std::size_t>> out;
+  std::vector<std::size_t> length;
+  out.resize(std::min(units, sources.size()));
+  length.resize(out.size(), 0);
+  for (std::size_t i : order) {
+    const auto least = std::min_element(length.begin(), length.end()) - length.begin();
+    out[static_cast<std::size_t>(least)].push_back(i);
+    length[static_cast<std::size_t>(least)] += sources[i].size() + 500;
+  }
+  for (auto& unit : out) std::sort(unit.begin(), unit.end());
+  return out;
+}
+
+Error compiler_error(const Toolchain& toolchain, const ProcessResult& result) {
+  std::string first = result.output.substr(0, result.output.find('\n'));
+  if (result.output.find("No space left") != std::string::npos)
+    return error("the disk is full: {} could not write its output", toolchain.path);
+  return error("{} could not compile a kernel (exit code {}): {}", toolchain.path, result.exit_code, first);
+}
+
+struct Unit {
+  std::vector<std::size_t> kernels;
+  std::string key;
+  std::string text;
+  std::string library;  // path, once there
+};
+
+}  // namespace
+
+Result<Toolchain> find_toolchain(const Options& options, const std::string& search_path) {
+  std::vector<std::string> names = {"c++", "g++", "clang++"};
+  const std::string& wanted = options.text("cxx");
+  if (!wanted.empty()) names = {wanted};
+  for (const std::string& n : names) {
+    const std::string path = find_on(search_path, n);
+    struct stat info {};
+    if (path.empty() || stat(path.c_str(), &info) != 0) continue;
+    return Toolchain{path, str("{} {} {}", path, info.st_size, info.st_mtime)};
+  }
+  if (!wanted.empty()) return error("there is no C++ compiler '{}' (option cxx, $COIL_CXX)", wanted);
+  return error("no C++ compiler found (c++, g++ or clang++); install one, for example the package g++, or use --target interp");
+}
+
+std::vector<std::string> flags_for(Isa isa) {
+  switch (isa) {
+    case Isa::Plain:
+    case Isa::Neon: return {};
+    case Isa::Avx2: return {"-mavx2", "-mfma", "-mf16c"};
+    case Isa::Avx512:
+      return {"-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mfma", "-mf16c", "-mprefer-vector-width=512"};
+  }
+  COIL_UNREACHABLE();
+}
+
+std::string translation_unit(const std::vector<std::string>& kernels) {
+  std::string out = prelude() + "\nusing namespace COIL_KERNEL_NAMESPACE;\n";
+  for (const std::string& k : kernels) out += "\n" + k;
+  return out;
+}
+
+Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources, const Toolchain& toolchain, Isa isa,
+                                      const std::string& cache_dir, int processes) {
+  LoadedKernels out;
+  out.functions.resize(sources.size());
+  if (sources.empty()) return out;
+  std::vector<std::string> flags = {"-std=gnu++20", "-O2", "-fPIC", "-shared", "-nostdlib", "-ffp-contract=off",
+                                    "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-w"};
+  for (const std::string& f : flags_for(isa)) flags.push_back(f);
+  if (isa == Isa::Plain) flags.push_back("-DCOIL_FORCE_PLAIN");
+  const ObjectCache cache(cache_dir);
+  std::vector<Unit> units;
+  for (auto& kernels : divide(sources)) {
+    Unit u;
+    std::vector<std::string> texts;
+    for (std::size_t i : kernels) texts.push_back(sources[i]);
+    u.kernels = std::move(kernels);
+    u.text = translation_unit(texts);
+    u.key = sha256_hex(toolchain.identity + "\n" + join(flags, " ", [](const std::string& f) { return f; }) + "\n" + u.text);
+    u.library = cache.find(u.key);
+    (u.library.empty() ? out.compiled : out.cached) += 1;
+    units.push_back(std::move(u));
+  }
+  std::string folder;
+  struct Cleaner {
+    std::string& folder;
+    ~Cleaner() {
+      if (!folder.empty()) remove_folder(folder);
+    }
+  } cleaner{folder};
+  if (out.compiled > 0) {
+    folder = COIL_TRY(cache.working_folder());
+    std::vector<std::vector<std::string>> commands;
+    std::vector<Unit*> pending;
+    for (Unit& u : units) {
+      if (!u.library.empty()) continue;
+      const std::string base = folder + "/" + u.key.substr(0, 16);
+      COIL_TRY(write_file(base + ".cpp", u.text));
+      u.library = base + ".so";
+      std::vector<std::string> command = {toolchain.path};
+      command.insert(command.end(), flags.begin(), flags.end());
+      command.insert(command.end(), {base + ".cpp", "-o", u.library});
+      commands.push_back(std::move(command));
+      pending.push_back(&u);
+    }
+    const std::vector<ProcessResult> results = COIL_TRY(run_processes(commands, std::max(1, processes)));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].exit_code != 0) return compiler_error(toolchain, results[i]);
+      pending[i]->library = COIL_TRY(cache.store(pending[i]->key, pending[i]->library));
+    }
+  }
+  auto handles = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  for (const Unit& u : units) {
+    void* handle = dlopen(u.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return error("cannot load compiled kernels: {}", dlerror());
+    handles->push_back(std::shared_ptr<void>(handle, dlclose));
+    for (std::size_t i : u.kernels) {
+      void* symbol = dlsym(handle, str("k{}", i).c_str());
+      if (!symbol) return error("a compiled library lacks kernel k{}", i);
+      out.functions[i] = reinterpret_cast<runtime::KernelFunction>(symbol);
+    }
+  }
+  out.libraries = handles;
+  return out;
+}
+
+}  // namespace coil::cpp

@@ -1,0 +1,119 @@
+// The command line of coil.
+
+#include <CLI/CLI.hpp>
+
+#include "cli.h"
+
+namespace coil::cli {
+namespace {
+
+void add_common(CLI::App& command, Common& common) {
+  command.add_option("MODEL", common.model, "a .pt2 that torch.export saved, or coil's text of level 0 or 1")->required();
+  command.add_option("--target", common.target, "cpp (compiled kernels, the default) or interp (the oracle)");
+  command.add_option("--threads", common.threads, "threads of the pool (default: one per core)")->check(CLI::Range(1, 1024));
+  command.add_option("-O", common.options, "key=value, an option of the compiler; see `coil --options`")->allow_extra_args(false);
+}
+
+void add_inputs(CLI::App& command, Common& common) {
+  command.add_option("--inputs", common.inputs,
+                     "an .npz with the inputs: arrays named as the inputs are, or in0, in1, ...; _bf16 marks "
+                     "bfloat16 bits as uint16, _callK the K-th call");
+  command.add_option("--seed", common.seed, "seed of random inputs, where --inputs is not given");
+}
+
+int guarded(const std::function<Result<int>()>& command) {
+  try {
+    const Result<int> code = command();
+    if (code.ok()) return *code;
+    print_error(code.error().message);
+    return kUserError;
+  } catch (const InternalError& e) {
+    print_error(str("internal error (a defect of coil): {}", e.what()));
+    return kDefect;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+    return kUserError;
+  } catch (const std::exception& e) {
+    print_error(str("internal error (a defect of coil): {}", e.what()));
+    return kDefect;
+  }
+}
+
+struct Arguments {
+  RunArguments run;
+  CheckArguments check;
+  BenchArguments bench;
+  Common explain;
+  DumpArguments dump;
+  std::string cache_action;
+};
+
+void declare(CLI::App& app, Arguments& a, std::function<Result<int>()>& chosen) {
+  CLI::App* run = app.add_subcommand("run", "compile a model and run it, and compare its outputs with expected ones");
+  add_common(*run, a.run.common);
+  add_inputs(*run, a.run.common);
+  run->add_option("--outputs", a.run.outputs, "write the outputs to this .npz");
+  run->add_option("--expect", a.run.expect, "compare the outputs with this .npz (arrays out0, out1, ...)");
+  run->add_option("--rtol", a.run.rtol, "relative tolerance (default: that of torch.testing.assert_close)");
+  run->add_option("--atol", a.run.atol, "absolute tolerance (likewise)");
+  run->footer("example: coil run model.pt2 --inputs in.npz --expect out.npz -O isa=avx2");
+  run->callback([&] { chosen = [&] { return cli::run(a.run); }; });
+
+  CLI::App* check = app.add_subcommand("check", "compare every target, fused and unfused, with the interpreter in double");
+  add_common(*check, a.check.common);
+  add_inputs(*check, a.check.common);
+  check->callback([&] { chosen = [&] { return cli::check(a.check); }; });
+
+  CLI::App* bench = app.add_subcommand("bench", "compile time by stage, run time, kernels, memory");
+  add_common(*bench, a.bench.common);
+  add_inputs(*bench, a.bench.common);
+  bench->add_flag("--json", a.bench.json, "print one JSON object");
+  bench->callback([&] { chosen = [&] { return cli::bench(a.bench); }; });
+
+  CLI::App* explain = app.add_subcommand("explain", "kernels with the ops and source lines they hold, decisions, memory");
+  add_common(*explain, a.explain);
+  explain->callback([&] { chosen = [&] { return cli::explain(a.explain); }; });
+
+  CLI::App* dump = app.add_subcommand("dump", "each level of the compiler as text");
+  add_common(*dump, a.dump.common);
+  dump->add_option("--stage", a.dump.stages, "graph,loops,schedule,kernels,plan,code, or some of them");
+  dump->add_option("-o", a.dump.folder, "write files into this folder instead of printing");
+  dump->callback([&] { chosen = [&] { return cli::dump(a.dump); }; });
+
+  CLI::App* cache = app.add_subcommand("cache", "the cache of compiled objects ($COIL_CACHE_DIR)");
+  cache->add_option("ACTION", a.cache_action, "stats, clear or verify")->required()->check(CLI::IsMember({"stats", "clear", "verify"}));
+  cache->callback([&] { chosen = [&] { return cli::cache(a.cache_action); }; });
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("coil compiles PyTorch graphs to fast kernels.", "coil");
+  app.footer("exit codes: 0 right, 1 a mismatch, 2 an error of the user or the environment, 3 a defect of coil");
+  app.set_version_flag("--version", "coil 0.1.0");
+  bool show_options = false;
+  app.add_flag("--options", show_options, "list the compiler's options (-O key=value)");
+  Arguments arguments;
+  std::function<Result<int>()> chosen;
+  declare(app, arguments, chosen);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    print_error(str("{}; see `coil --help`", e.what()));
+    return kUserError;
+  }
+  if (show_options) {
+    print(Options::help());
+    return kRight;
+  }
+  if (!chosen) {
+    print(app.help());
+    return kRight;
+  }
+  return guarded(chosen);
+}
+
+}  // namespace
+}  // namespace coil::cli
+
+int main(int argc, char** argv) { return coil::cli::main(argc, argv); }
