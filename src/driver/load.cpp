@@ -84,6 +84,7 @@ Result<LoadedModel> load_model(const std::string& path) {
     Pt2Program program = COIL_TRY(import_pt2(bytes, path, &composite_rules()));
     out.warnings = std::move(program.warnings);
     out.type_differences = std::move(program.type_differences);
+    for (const FixedInput& f : program.fixed_inputs) program.graph.inputs[f.input].fixed = f.value;
     out.program = std::move(program.graph);
   } else {
     return error("{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);

@@ -101,6 +101,7 @@ struct Loc {
 struct Input {
   std::string name;
   ValueId value;
+  Arg fixed;  // a value of kind None: what every call must pass (a float, a string, None)
 };
 
 /// A weight, buffer or lifted constant: elements of a storage, walked by the value type's strides.

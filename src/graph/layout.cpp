@@ -162,9 +162,13 @@ Sizes pointwise_strides(Graph& graph, std::span<const Type> operands,
   for (const Type& t : operands)
     if (t.is_tensor()) tensors.push_back(t);
   const auto all = [&](auto holds) { return std::ranges::all_of(tensors, holds); };
-  if (tensors.empty() || all([&](const Type& t) { return is_contiguous(graph, t); }))
-    return contiguous_strides(*graph.syms, shape);
+  if (tensors.empty()) return contiguous_strides(*graph.syms, shape);
   if (all([&](const Type& t) { return same_shape(t, shape); })) {
+    // Where sizes of 1 let a layout be both, the strides themselves tell.
+    if (all([&](const Type& t) { return suggests_channels_last(graph, t) && is_channels_last(graph, t); }))
+      return strides_in_order(*graph.syms, channels_last_order(shape.size()), shape);
+    if (all([&](const Type& t) { return is_contiguous(graph, t); }))
+      return contiguous_strides(*graph.syms, shape);
     if (all([&](const Type& t) { return is_channels_last(graph, t); }))
       return strides_in_order(*graph.syms, channels_last_order(shape.size()), shape);
     if (all([&](const Type& t) { return t.strides == tensors[0].strides && is_dense(graph, t); }))
@@ -189,10 +193,11 @@ Sizes strides_for(Graph& graph, const Type& like, MemoryFormat format) {
   return contiguous_strides(*graph.syms, like.shape);
 }
 
-std::optional<Sizes> view_strides(Graph& graph, const Type& of, std::span<const sym::Expr> shape) {
+namespace {
+
+/// Places the dims of the view, from the last on, in runs of dims that lie densely in each other.
+std::optional<Sizes> placed_view(Graph& graph, const Type& of, std::span<const sym::Expr> shape) {
   sym::Arena& syms = *graph.syms;
-  if (same_shape(of, shape)) return of.strides;
-  if (of.ndim() == 0 || is_contiguous(graph, of)) return contiguous_strides(syms, shape);
   Sizes strides(shape.size());
   std::size_t view = shape.size();  // dims of the view that are not yet placed
   sym::Expr base = of.strides.back();
@@ -215,6 +220,17 @@ std::optional<Sizes> view_strides(Graph& graph, const Type& of, std::span<const 
   }
   if (view > 0) return std::nullopt;
   return strides;
+}
+
+}  // namespace
+
+std::optional<Sizes> view_strides(Graph& graph, const Type& of, std::span<const sym::Expr> shape) {
+  if (same_shape(of, shape)) return of.strides;
+  if (of.ndim() == 0 || has_no_elements(graph, of)) return contiguous_strides(*graph.syms, shape);
+  if (std::optional<Sizes> strides = placed_view(graph, of, shape)) return strides;
+  // Counts of symbolic elements may agree without a proof: complete_shape has made a check of it.
+  if (is_contiguous(graph, of)) return contiguous_strides(*graph.syms, shape);
+  return std::nullopt;
 }
 
 Result<Sizes> complete_shape(Graph& graph, std::span<const sym::Expr> of, Sizes shape) {

@@ -5,9 +5,10 @@
 namespace coil {
 namespace {
 
+/// The layout of a pointwise result over self.
 Result<Types> preserved(const Call& call) {
   Type out = call.self();
-  out.strides = strides_for(call.graph, out, MemoryFormat::Preserve);
+  out.strides = pointwise_strides(call.graph, std::span(&out, 1), out.shape);
   return Types{std::move(out)};
 }
 
@@ -40,7 +41,7 @@ Result<Types> copy(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("src").shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   if (shape->size() != call.self().ndim()) return call.fail("the source has more dims than the target");
-  return preserved(call);
+  return Types{call.self()};
 }
 
 /// Old releases let a 1-d tensor without elements stand beside tensors of any shape.
@@ -164,7 +165,7 @@ Result<Types> pixel_shuffle(const Call& call) {
 constexpr RuleRow kRules[] = {
     {"clone", clone},
     {"_to_copy", to_copy},
-    {"lift_fresh_copy", preserved},
+    {"lift_fresh_copy", contiguous},
     {"lift", preserved},
     {"copy", copy},
     {"fill.Scalar", preserved},

@@ -50,8 +50,10 @@ Result<Types> empty_permuted(const Call& call) {
 Result<Types> like(const Call& call) {
   const Type& self = call.self();
   const MemoryFormat format = call.format("memory_format", MemoryFormat::Preserve);
-  return Types{call.strided(call.dtype("dtype", self.dtype), self.shape,
-                            strides_for(call.graph, self, format))};
+  Sizes strides = format == MemoryFormat::Preserve
+                      ? pointwise_strides(call.graph, std::span(&self, 1), self.shape)
+                      : strides_for(call.graph, self, format);
+  return Types{call.strided(call.dtype("dtype", self.dtype), self.shape, std::move(strides))};
 }
 
 Result<Types> new_of_size(const Call& call) {

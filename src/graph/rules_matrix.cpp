@@ -145,13 +145,6 @@ Result<Types> convolution(const Call& call) {
   return Types{std::move(out)};
 }
 
-/// Heads outside of rows in the shape, inside of them in memory: what the CPU's fused kernel writes.
-Sizes attention_strides(const Call& call, const Sizes& shape) {
-  const Sizes rows_outside = {shape[0], shape[2], shape[1], shape[3]};
-  const Sizes dense = contiguous_strides(call.syms, rows_outside);
-  return {dense[0], dense[2], dense[1], dense[3]};
-}
-
 /// Whether torch's CPU takes its fused attention, and not the product of matrices.
 bool is_fused_attention(const Call& call) {
   const Type& query = call.tensor("query");
@@ -185,16 +178,17 @@ Result<Types> attention(const Call& call) {
   shape.push_back(query.shape[n - 2]);
   shape.push_back(value.shape[n - 1]);
   Type out = call.contiguous(query.dtype, shape);
-  if (is_fused_attention(call)) out.strides = attention_strides(call, shape);
+  // The fused kernel's result is laid out as the query.
+  if (is_fused_attention(call)) out.strides = pointwise_strides(call.graph, std::span(&query, 1), shape);
   return Types{std::move(out)};
 }
 
 Result<Types> flash_attention(const Call& call) {
   COIL_TRY(dims_are(call, "query", 4));
   COIL_TRY(dims_are(call, "value", 4));
-  Sizes shape = call.tensor("query").shape;
-  Type out = call.contiguous(call.tensor("query").dtype, shape);
-  out.strides = attention_strides(call, shape);
+  Type out = call.tensor("query");
+  const Sizes shape = out.shape;
+  out.strides = pointwise_strides(call.graph, std::span(&out, 1), shape);
   const Sizes rows = {shape[0], shape[2], shape[1]};
   const Sizes dense = contiguous_strides(call.syms, rows);
   Type logsumexp = call.strided(compute_dtype(out.dtype), {shape[0], shape[1], shape[2]},

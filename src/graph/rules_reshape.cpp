@@ -18,8 +18,11 @@ Result<Types> reshaped(const Call& call, Sizes target) {
 Result<Types> reshape(const Call& call) { return reshaped(call, call.sizes("shape")); }
 Result<Types> reshape_as(const Call& call) { return reshaped(call, call.tensor("other").shape); }
 Result<Types> ravel(const Call& call) {
-  return reshaped(call, {numel(call.syms, call.self().shape)});
+  return Types{call.contiguous(call.self().dtype, {numel(call.syms, call.self().shape)})};
 }
+
+/// Itself where it changes nothing.
+Result<Types> positive(const Call& call) { return Types{call.self()}; }
 
 Result<Types> flatten(const Call& call) {
   const Type& self = call.self();
@@ -96,6 +99,7 @@ constexpr RuleRow kRules[] = {
     {"reshape", reshape},
     {"reshape_as", reshape_as},
     {"ravel", ravel},
+    {"positive", positive},
     {"flatten.using_ints", flatten},
     {"unflatten.int", unflatten},
     {"view_as", view_as},

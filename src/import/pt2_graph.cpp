@@ -44,6 +44,15 @@ std::string op_of_target(std::string_view target) {
   return std::string(target.substr(kAten.size()));
 }
 
+/// The error with the node's name and place, unless it has one.
+Error in_node(const Json& node, const Error& problem) {
+  if (problem.message.starts_with("node ")) return problem;
+  const Json* name = find_field(node, "name");
+  const std::string what = name != nullptr ? text_of(*name) : text_field(node, "target");
+  const std::string frame = loc_of_metadata(node).frame;
+  return in_context(frame.empty() ? "node " + what : str("node {} ({})", what, frame), problem);
+}
+
 bool is_recurrent(std::string_view op) {
   return op == "lstm.input" || op == "gru.input" || op == "rnn_tanh.input" || op == "rnn_relu.input";
 }
@@ -65,7 +74,13 @@ void Pt2GraphReader::read_nodes() {
   const Json& nodes = array_of(field(graph_, "nodes"));
   constexpr std::size_t kMaxNodes = std::size_t{1} << 22;
   if (nodes.size() > kMaxNodes) fail("the program has more than {} nodes", kMaxNodes);
-  for (const Json& node : nodes) read_node(node);
+  for (const Json& node : nodes) {
+    try {
+      read_node(node);
+    } catch (const BuildError& problem) {
+      throw BuildError{in_node(node, problem.error)};
+    }
+  }
 }
 
 LocId Pt2GraphReader::loc_of(const Json& node) {

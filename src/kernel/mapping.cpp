@@ -96,6 +96,7 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   sym::Arena& syms = *kernel.syms;
   const i64 loop_points = points_of(kernel, kernel.stages[0].loop);
   const Inst* reduce = first_accumulate(kernel);
+  m.serial = stores_may_meet(kernel);
   if (reduce && reduce->tree.lanes > 1) {
     m.tile.push_back({kernel.stages[0].loop.back().var, reduce->tree.lanes});
     m.units = product_of_grid(kernel, sym::Expr());
@@ -106,7 +107,6 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
     m.units = syms.constant(1);
     m.reasons.push_back("scalar code: there is no parallel axis");
   } else {
-    m.serial = stores_may_meet(kernel);
     const std::size_t lane = m.serial ? kernel.grid.size() - 1 : best_lane_axis(kernel);
     const Axis& axis = kernel.grid[lane];
     m.tile.push_back({axis.var, kLanes});

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "kernel/kernel.h"
 #include "loop/text_marks.h"
+#include "loop/text_region.h"
 
 namespace coil {
 namespace {
@@ -42,9 +43,7 @@ class KernelTextPrinter {
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const KernelBuffer& b = kernel_.buffers[i];
       std::string text = str("%{}: {}{}", b.name, name(b.dtype), list(b.shape));
-      std::vector<sym::Expr> strides;
-      for (const LayoutEntry& e : b.layout.entries) strides.push_back(e.stride);
-      if (strides != contiguous_strides(syms_, b.shape)) text += " strides " + list(strides);
+      text += layout(b);
       if (b.layout.offset.valid() && !syms_.is_const(b.layout.offset, 0)) text += " offset " + expr(b.layout.offset);
       if (b.written) text += " written";
       out_.raw_line(text + (i + 1 < kernel_.buffers.size() ? "," : ") {"));
@@ -52,6 +51,19 @@ class KernelTextPrinter {
     if (kernel_.buffers.empty()) out_.raw_line(") {");
     out_.dedent();
     out_.dedent();
+  }
+
+  std::string layout(const KernelBuffer& b) const {
+    if (!loop_text::is_strided(b.layout, b.shape.size())) {
+      const auto entry = [&](const LayoutEntry& e) {
+        const std::string factor = e.factor == 1 ? "" : str(" // {}", e.factor);
+        return str("d{}{}: {}", e.dim, factor, expr(e.stride));
+      };
+      return " layout [" + join(b.layout.entries, ", ", entry) + "]";
+    }
+    std::vector<sym::Expr> strides;
+    for (const LayoutEntry& e : b.layout.entries) strides.push_back(e.stride);
+    return strides == contiguous_strides(syms_, b.shape) ? "" : " strides " + list(strides);
   }
 
   void symbol(sym::Expr s) {
@@ -63,7 +75,9 @@ class KernelTextPrinter {
   }
 
   void stage(const Stage& s) {
-    out_.raw_line(s.loop.empty() ? std::string("stage {") : str("stage over {} {{", axes(s.loop)));
+    // A loop goes `over` what it reduces and `along` what it scans.
+    const bool reduces = !s.loop.empty() && syms_.var(s.loop[0].var).role == sym::Role::Reduce;
+    out_.raw_line(s.loop.empty() ? "stage {" : str("stage {} {} {{", reduces ? "over" : "along", axes(s.loop)));
     out_.indent();
     for (const KernelInst& i : s.insts) inst(i);
     out_.dedent();
@@ -74,9 +88,16 @@ class KernelTextPrinter {
     return str("%{}{}", kernel_.buffers[k.buffer].name, list(k.inst.index));
   }
   std::string guard(const Inst& i) const { return i.mask.valid() ? str(" if {}", val(i.mask)) : std::string(); }
-  std::string combine_word(const char* word, const Inst& i) const {
+  /// `v1, v2 = scan.argmax v0`; a combine without a name brings its region.
+  void combining(const std::string& left, std::string_view word, const Inst& i, const std::string& tree) {
     const ops::Combine& c = kernel_.combines[i.combine];
-    return c.name.empty() ? str("{}.custom", word) : str("{}.{}", word, c.name);
+    const std::string dot = c.name.empty() ? "" : "." + c.name;
+    const std::string head = str("{} = {}{} {}{}", left, word, dot, vals(i.operands), tree);
+    if (c.name.empty()) return loop_text::print_region(out_, head, c);
+    out_.raw_line(head);
+  }
+  static std::string tree(const ops::Tree& t) {
+    return str(" tree {}x{}{}", t.lanes, t.accs, t.block > 0 ? str(" block {}", t.block) : std::string());
   }
 
   void inst(const KernelInst& k) {
@@ -93,7 +114,7 @@ class KernelTextPrinter {
       case KernelOp::Const:
         return out_.line("{} = const {} {}", val(i.results[0]), name(i.dtype), loop_text::scalar_text(i.constant));
       case KernelOp::Value: return out_.line("{} = value {}", val(i.results[0]), expr(i.expr));
-      case KernelOp::Scalar: return out_.line("{} = scalar f64 {}", val(i.results[0]), i.scalar);
+      case KernelOp::Scalar: return out_.line("{} = scalar {} {}", val(i.results[0]), name(i.dtype), i.scalar);
       case KernelOp::Index:
         return out_.line("{} = index {} in 0..{} {}{}", expr(i.expr), val(i.operands[0]),
                          expr(syms_.sub(i.extent, syms_.constant(1))), loop_text::policy_name(i.policy), guard(i));
@@ -103,10 +124,9 @@ class KernelTextPrinter {
                          given ? " " + std::string(name(i.dtype)) : std::string(), vals(i.operands));
       }
       case KernelOp::Accumulate:
-        return out_.line("a{} = {} {} tree {}x{}", k.accumulator, combine_word("accumulate", i), vals(i.operands),
-                         i.tree.lanes, i.tree.accs);
+        return combining(str("a{}", k.accumulator), "accumulate", i, tree(i.tree));
       case KernelOp::Finish: return out_.line("{} = finish a{}", vals(i.results), k.accumulator);
-      case KernelOp::Scan: return out_.line("{} = {} {}", vals(i.results), combine_word("scan", i), vals(i.operands));
+      case KernelOp::Scan: return combining(vals(i.results), "scan", i, "");
     }
   }
 

@@ -213,6 +213,8 @@ struct ProgramInput {
   u32 scalar = 0;   // float: index into scalars
   bool is_float = false;
   bool is_complex = false;  // the argument is complex; its buffer has a trailing dim of 2
+  bool is_fixed = false;    // neither: every call must pass `fixed`
+  Arg fixed;
 };
 
 /// A result: a strided window on a buffer, as eager returns it.

@@ -106,7 +106,8 @@ bool outputs_are_marked(const LoopProgram& program) {
 bool inputs_are_plain(const LoopProgram& program) {
   BufferId last;
   for (const ProgramInput& input : program.inputs) {
-    if (!input.buffer.valid() || program.buffers[input.buffer].name != input.name) return false;
+    if (!input.buffer.valid() || input.is_complex) return false;
+    if (program.buffers[input.buffer].name != input.name) return false;
     if (last.valid() && input.buffer <= last) return false;
     last = input.buffer;
   }

@@ -97,8 +97,12 @@ Status ProgramParser::parse_input() {
     if (at == program_.scalars.end()) return in_.error_here(str("unknown scalar %{}", name));
     input.is_float = true;
     input.scalar = static_cast<u32>(at - program_.scalars.begin());
+  } else if (in_.accept("fixed")) {
+    input.is_fixed = true;
+    input.fixed = COIL_TRY(parse_constant_arg());
   } else {
     pending_inputs_.emplace_back(program_.inputs.size(), COIL_TRY(in_.name()));
+    input.is_complex = in_.accept("complex");
   }
   program_.inputs.push_back(std::move(input));
   return Ok{};
@@ -246,7 +250,7 @@ Status ProgramParser::parse_output() {
     }
   } else if (in_.accept("constant")) {
     output.kind = OutputKind::Constant;
-    COIL_TRY(parse_constant_output(output));
+    output.constant = COIL_TRY(parse_constant_arg());
   } else {
     if (in_.at("alias") || in_.at("into")) {
       const bool alias = in_.accept("alias");
@@ -277,20 +281,13 @@ Status ProgramParser::parse_window(ProgramOutput& output) {
   return Ok{};
 }
 
-Status ProgramParser::parse_constant_output(ProgramOutput& output) {
-  if (in_.accept("int")) {
-    output.constant = COIL_TRY(parse_expr(scope_));
-  } else if (in_.accept("float")) {
-    output.constant = COIL_TRY(in_.number());
-  } else if (in_.accept("string")) {
-    output.constant = COIL_TRY(in_.string());
-  } else if (in_.accept("none")) {
-    output.constant = None{};
-  } else {
-    COIL_TRY(in_.expect("bool"));
-    output.constant = COIL_TRY(loop_text::parse_scalar(in_, DType::b8)).i != 0;
-  }
-  return Ok{};
+Result<Arg> ProgramParser::parse_constant_arg() {
+  if (in_.accept("int")) return Arg(COIL_TRY(parse_expr(scope_)));
+  if (in_.accept("float")) return Arg(COIL_TRY(in_.number()));
+  if (in_.accept("string")) return Arg(COIL_TRY(in_.string()));
+  if (in_.accept("none")) return Arg(None{});
+  COIL_TRY(in_.expect("bool"));
+  return Arg(COIL_TRY(loop_text::parse_scalar(in_, DType::b8)).i != 0);
 }
 
 Status ProgramParser::parse_commit() {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "loop/program.h"
+#include "loop/text_region.h"
 
 namespace coil::loop_text {
 
@@ -40,7 +41,8 @@ class ProgramParser {
   Status parse_inline(Storage& storage, DType dtype);
   Status parse_output();
   Status parse_window(ProgramOutput& output);
-  Status parse_constant_output(ProgramOutput& output);
+  /// `int 3`, `float 0.5`, `bool true`, `string "x"` or `none`.
+  Result<Arg> parse_constant_arg();
   Status parse_commit();
   Status finish();
 
@@ -98,9 +100,6 @@ class BodyParser {
   Status parse_combining(Inst& inst, const std::string& word, std::vector<DType>& results);
   Status parse_over(const Inst& inst);
   Status parse_tree(ops::Tree& tree);
-  Status parse_region(ops::Combine& combine);
-  Status parse_region_inst(ops::Combine& combine, std::vector<DType>& dtypes);
-  Result<u32> parse_region_operand(const ops::Combine& combine);
   Status parse_element(Inst& inst);
   Status parse_mask(Inst& inst);
   Result<Val> parse_val();
@@ -115,8 +114,5 @@ class BodyParser {
   Names scope_;
   std::map<std::string, Val, std::less<>> vals_;
 };
-
-/// The dtype that an op gives: by its rule from the operands, or `given`.
-DType result_dtype(ops::ScalarOp op, std::span<const DType> operands, DType given);
 
 }  // namespace coil::loop_text

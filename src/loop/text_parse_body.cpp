@@ -4,18 +4,9 @@
 
 #include "loop/text_marks.h"
 #include "loop/text_parse.h"
+#include "loop/text_region.h"
 
 namespace coil::loop_text {
-
-DType result_dtype(ops::ScalarOp op, std::span<const DType> operands, DType given) {
-  switch (ops::info(op).result) {
-    case ops::ResultRule::Same:
-      return operands[op == ops::ScalarOp::where && operands.size() > 1 ? 1 : 0];
-    case ops::ResultRule::Bool: return DType::b8;
-    case ops::ResultRule::Given: return given;
-  }
-  COIL_UNREACHABLE();
-}
 
 Status ProgramParser::parse_body() {
   Body body;
@@ -205,7 +196,7 @@ Status BodyParser::parse_combining(Inst& inst, const std::string& word,
     if (!named) return unknown;
     combine = std::move(*named);
   } else {
-    COIL_TRY(parse_region(combine));
+    combine = COIL_TRY(parse_region(in_));
   }
   inst.dtype = combine.values.at(0);
   results = combine.values;
@@ -247,65 +238,6 @@ Status BodyParser::parse_tree(ops::Tree& tree) {
     tree.block = static_cast<u32>(block);
   }
   return Ok{};
-}
-
-Status BodyParser::parse_region(ops::Combine& combine) {
-  COIL_TRY(in_.expect("from"));
-  do {
-    const DType dtype = COIL_TRY(program_.parse_dtype());
-    combine.values.push_back(dtype);
-    combine.identity.push_back(COIL_TRY(loop_text::parse_scalar(in_, dtype)));
-  } while (in_.accept(","));
-  std::vector<DType> dtypes = combine.values;
-  dtypes.insert(dtypes.end(), combine.values.begin(), combine.values.end());
-  COIL_TRY(in_.expect("{"));
-  while (!in_.accept("return")) COIL_TRY(parse_region_inst(combine, dtypes));
-  do {
-    combine.results.push_back(COIL_TRY(parse_region_operand(combine)));
-  } while (in_.accept(","));
-  return in_.expect("}");
-}
-
-Status BodyParser::parse_region_inst(ops::Combine& combine, std::vector<DType>& dtypes) {
-  COIL_TRY(in_.expect(str("c{}", combine.insts.size())));
-  COIL_TRY(in_.expect("="));
-  const Error unknown = in_.error_here(str("expected a scalar op, found {}", in_.found()));
-  const std::string word = COIL_TRY(in_.word());
-  ops::RegionInst inst;
-  if (word == "const") {
-    inst.dtype = COIL_TRY(program_.parse_dtype());
-    inst.constant = COIL_TRY(loop_text::parse_scalar(in_, inst.dtype));
-  } else {
-    const std::optional<ops::ScalarOp> op = ops::scalar_from_name(word);
-    if (!op) return unknown;
-    inst.op = *op;
-    if (ops::info(*op).result == ops::ResultRule::Given)
-      inst.dtype = COIL_TRY(program_.parse_dtype());
-    std::vector<DType> operands;
-    do {
-      inst.operands.push_back(COIL_TRY(parse_region_operand(combine)));
-      operands.push_back(dtypes[inst.operands.back()]);
-    } while (in_.accept(","));
-    inst.dtype = result_dtype(*op, operands, inst.dtype);
-  }
-  dtypes.push_back(inst.dtype);
-  combine.insts.push_back(std::move(inst));
-  return Ok{};
-}
-
-/// a0, ... of the left side, b0, ... of the right side, c0, ... of earlier instructions.
-Result<u32> BodyParser::parse_region_operand(const ops::Combine& combine) {
-  const Error unknown = in_.error_here(str("expected a0, b0 or c0, found {}", in_.found()));
-  const std::string word = COIL_TRY(in_.word());
-  const std::size_t values = combine.values.size();
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (word.size() < 2 || word.size() > 7 || !std::all_of(word.begin() + 1, word.end(), is_digit))
-    return unknown;
-  const std::size_t at = std::stoul(word.substr(1));
-  if (word[0] == 'a' && at < values) return static_cast<u32>(at);
-  if (word[0] == 'b' && at < values) return static_cast<u32>(values + at);
-  if (word[0] == 'c' && at < combine.insts.size()) return static_cast<u32>(2 * values + at);
-  return unknown;
 }
 
 }  // namespace coil::loop_text

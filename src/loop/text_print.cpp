@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "graph/text_names.h"
 #include "loop/text_marks.h"
+#include "loop/text_region.h"
 #include "ops/scalar.h"
 
 namespace coil {
@@ -40,10 +41,10 @@ class Printer {
   void print_outputs();
   std::string output_window(const ProgramOutput& output) const;
   void print_output(const ProgramOutput& output);
+  std::string constant_text(const Arg& arg) const;
   void print_body(const Body& body);
   void print_inst(const Body& body, const Inst& inst);
   void print_combining(const Body& body, const Inst& inst);
-  void print_region(const ops::Combine& combine);
   void print_structured(const Structured& node);
   std::string structured_attrs(const Structured& node) const;
   void print_access(std::string_view word, const Access& access);
@@ -132,7 +133,10 @@ void Printer::print_inputs() {
   if (inputs_are_plain(program_)) return;
   for (const ProgramInput& input : program_.inputs) {
     if (input.buffer.valid()) {
-      out_.line("input {} {}", quoted(input.name), buffer(input.buffer));
+      out_.line("input {} {}{}", quoted(input.name), buffer(input.buffer),
+                input.is_complex ? " complex" : "");
+    } else if (input.is_fixed) {
+      out_.line("input {} fixed {}", quoted(input.name), constant_text(input.fixed));
     } else if (input.is_float) {
       out_.line("input {} scalar %{}", quoted(input.name), program_.scalars.at(input.scalar));
     } else {
@@ -241,14 +245,18 @@ void Printer::print_output(const ProgramOutput& output) {
       return out_.line("output value {}", buffer(output.buffer));
     case OutputKind::Constant: break;
   }
-  const std::string text = std::visit(
+  out_.line("output constant {}", constant_text(output.constant));
+}
+
+/// "int 3", "float 0.5", "bool true", "string \"x\"" or "none".
+std::string Printer::constant_text(const Arg& arg) const {
+  return std::visit(
       Overloaded{[&](sym::Expr e) { return "int " + expr(e); },
                  [&](double v) { return "float " + float_text(v); },
                  [&](bool v) { return std::string(v ? "bool true" : "bool false"); },
                  [&](const std::string& v) { return "string " + quoted(v); },
                  [&](const auto&) { return std::string("none"); }},
-      output.constant);
-  out_.line("output constant {}", text);
+      arg);
 }
 
 void Printer::print_body(const Body& body) {
@@ -319,35 +327,7 @@ void Printer::print_combining(const Body& body, const Inst& inst) {
                                is_reduce ? "reduce" : "scan", combine.name.empty() ? "" : ".",
                                combine.name, vals(inst.operands), over, tree);
   if (!combine.name.empty()) return out_.raw_line(head);
-  const auto start = [](const ops::Scalar& s) {
-    return str("{} {}", name(s.dtype), scalar_text(s));
-  };
-  out_.line("{} from {} {{", head, join(combine.identity, ", ", start));
-  out_.indent();
-  print_region(combine);
-  out_.dedent();
-  out_.line("}}");
-}
-
-void Printer::print_region(const ops::Combine& combine) {
-  const std::size_t count = combine.values.size();
-  const auto operand = [&](u32 i) {
-    if (i < count) return str("a{}", i);
-    if (i < 2 * count) return str("b{}", i - count);
-    return str("c{}", i - 2 * count);
-  };
-  for (std::size_t i = 0; i < combine.insts.size(); ++i) {
-    const ops::RegionInst& inst = combine.insts[i];
-    if (inst.constant) {
-      out_.line("c{} = const {} {}", i, name(inst.dtype), scalar_text(*inst.constant));
-      continue;
-    }
-    const ops::ScalarInfo& row = ops::info(inst.op);
-    const std::string given =
-        row.result == ops::ResultRule::Given ? " " + std::string(name(inst.dtype)) : "";
-    out_.line("c{} = {}{} {}", i, row.name, given, join(inst.operands, ", ", operand));
-  }
-  out_.line("return {}", join(combine.results, ", ", operand));
+  print_region(out_, head, combine);
 }
 
 std::string Printer::structured_attrs(const Structured& node) const {

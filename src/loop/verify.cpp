@@ -135,6 +135,8 @@ Status ProgramVerifier::verify_inputs() const {
       const Buffer& buffer = program_.buffers[input.buffer];
       if (buffer.kind != BufferKind::Input || buffer.source != i)
         return error("{}: {} is no input buffer of its own", where, name_of(input.buffer));
+    } else if (input.is_fixed) {
+      if (const auto* e = std::get_if<sym::Expr>(&input.fixed)) COIL_TRY(check_expr(*e, {}));
     } else if (input.is_float) {
       if (input.scalar >= program_.scalars.size()) return error("{}: no such scalar", where);
     } else if (const Status s = check_expr(input.size, sizes_); !s.ok()) {

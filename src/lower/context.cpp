@@ -44,7 +44,7 @@ Error Lowering::unsupported_case(std::string_view why) const {
   return error("node {}: {} is not supported: {}", place, node_->op, why);
 }
 
-const Access& Lowering::access(ValueId v) const {
+Access Lowering::access(ValueId v) const {
   COIL_CHECK(v.valid(), "a tensor is missing");
   const Access& found = values_.get(v);
   COIL_CHECK(found.buffer.valid(), "value {} was not lowered", name_of(v));
@@ -118,6 +118,19 @@ void Lowering::fill(BufferId to, i64 value, const std::string& body) {
   const Exprs at = b.dims(program.buffers[to].shape);
   b.store(to, at, b.integer(compute_dtype(program.buffers[to].dtype), value));
   b.finish();
+}
+
+BufferId Lowering::result_from(ValueId v, BufferId start) {
+  const BufferId out = result(v);
+  program.buffers[out].starts = start;
+  return out;
+}
+
+BufferId Lowering::whole_buffer(const Access& from, std::string_view suffix) {
+  if (is_identity(from, program.buffers[from.buffer])) return from.buffer;
+  const BufferId copied = temp(suffix, dtype_of(from), from.extents);
+  copy(from, copied, str("{}.{}", name(), suffix));
+  return copied;
 }
 
 BufferId Lowering::materialise(const Access& from, std::string_view suffix) {

@@ -41,7 +41,7 @@ class Lowering {
 
   // ---- tensors ----
   /// Where the elements of a tensor value are.
-  const Access& access(ValueId v) const;
+  Access access(ValueId v) const;
   void set(ValueId v, Access access) { values_[v] = std::move(access); }
   bool has(ValueId v) const { return values_.get(v).buffer.valid(); }
   DType dtype_of(const Access& a) const { return program.buffers[a.buffer].dtype; }
@@ -63,6 +63,10 @@ class Lowering {
   void copy(const Access& from, BufferId to, const std::string& body);
   /// A body that stores `value` in all of `to`.
   void fill(BufferId to, i64 value, const std::string& body);
+  /// The result buffer of `v`, which begins with the content of the whole buffer `start`.
+  BufferId result_from(ValueId v, BufferId start);
+  /// A whole buffer with the elements of a tensor; its own, if it is one, laid out in whatever way.
+  BufferId whole_buffer(const Access& from, std::string_view suffix);
   /// A contiguous buffer with the elements of `from`; `from`'s own buffer, if it is exactly that.
   BufferId materialise(const Access& from, std::string_view suffix);
   /// `from`, or a copy of it, such that its address is linear in each logical dim.

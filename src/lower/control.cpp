@@ -28,13 +28,22 @@ std::vector<ValueId> list(const Arg& arg) {
   return {};
 }
 
-/// Tensors as buffers. Ints are known inside as the expressions that they are.
+/// Tensors as buffers. An int is no operand: the subgraphs know it as the expression that it is.
+/// `number` counts the inputs of the subgraphs.
 Result<std::vector<BufferId>> operand_buffers(Lowering& l, const std::vector<ValueId>& values,
                                               std::size_t& number) {
   std::vector<BufferId> out;
   for (ValueId v : values) {
-    if (!l.type(v).is_tensor()) return l.unsupported_case("an operand that is no tensor");
-    out.push_back(operand_buffer(l, v, number++));
+    const std::size_t place = number++;
+    if (l.type(v).is_tensor()) {
+      out.push_back(operand_buffer(l, v, place));
+      continue;
+    }
+    for (u32 sub : l.node().subgraphs) {
+      const Graph& graph = l.graph.subgraphs.at(sub);
+      if (!l.type(v).expr.valid() || graph.type(graph.inputs.at(place).value).expr != l.type(v).expr)
+        return l.unsupported_case("a number as operand");
+    }
   }
   return out;
 }

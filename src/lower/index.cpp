@@ -20,16 +20,7 @@ Expr load_index(BodyBuilder& b, const Access& indices, std::span<const Expr> at,
 
 /// The result buffer of the present node, which begins as `base`.
 BufferId updated(Lowering& l, ValueId base, ValueId out) {
-  const Access from = l.access(base);
-  const Buffer& buffer = l.program.buffers[from.buffer];
-  BufferId start = from.buffer;
-  if (!is_identity(from, buffer)) {
-    start = l.temp("base", buffer.dtype, from.extents);
-    l.copy(from, start, str("{}.base", l.name()));
-  }
-  const BufferId result = l.result(out);
-  l.program.buffers[result].starts = start;
-  return result;
+  return l.result_from(out, l.whole_buffer(l.access(base), "base"));
 }
 
 /// The dims of `index.Tensor` and its kin: what each dim of `self` is indexed by, where the dims of
@@ -229,20 +220,18 @@ void scatter_body(Lowering& l, const Args& args, const Scatter& s, StoreCombine 
   b.finish();
 }
 
-/// A buffer like `like` that begins as `starts`, with `value` stored at each point of the scatter.
-BufferId marked(Lowering& l, const Scatter& s, BufferId starts, const ops::Scalar& value,
-                std::string_view suffix) {
-  const Buffer& begin = l.program.buffers[starts];
-  const BufferId out = l.temp(suffix, begin.dtype, begin.shape);
-  l.program.buffers[out].starts = starts;
-  Scatter inner = s;
-  inner.out = out;
-  BodyBuilder b(l, str("{}.{}", l.name(), suffix));
+/// A temporary that begins as `start`, with `value` stored at each point of the scatter `s`, whose
+/// result does not exist yet.
+BufferId cleared(Lowering& l, Scatter s, BufferId start, const ops::Scalar& value) {
+  const Buffer begin = l.program.buffers[start];
+  s.out = l.temp("cleared", begin.dtype, begin.shape);
+  l.program.buffers[s.out].starts = start;
+  BodyBuilder b(l, str("{}.cleared", l.name()));
   const Exprs at = b.dims(s.indices.extents);
-  const Exprs point = inner.point(b, at);
-  b.store(out, point, b.constant(value));
+  const Exprs point = s.point(b, at);
+  b.store(s.out, point, b.constant(value));
   b.finish();
-  return out;
+  return s.out;
 }
 
 /// The mean: sums, and how many there are of each; an element that nothing was added to stays.
@@ -297,14 +286,14 @@ Status lower_scatter_reduce(Lowering& l, const Node& node, const Args& args) {
   if (reduce == "prod") how = StoreCombine::Prod;
   else if (reduce == "amax") how = StoreCombine::Max;
   else if (reduce == "amin") how = StoreCombine::Min;
-  Scatter s = begin_scatter(l, node, args);
-  Buffer& out = l.program.buffers[s.out];
-  if (!args.flag("include_self")) {
-    // What is written to begins at the identity instead of self.
-    const ops::Scalar empty = identity_of(how, out.dtype);
-    const BufferId start = marked(l, s, out.starts, empty, "cleared");
-    l.program.buffers[s.out].starts = start;
-  }
+  Scatter s;
+  s.indices = l.access(args.tensor("index"));
+  s.d = s.indices.extents.empty() ? 0 : args.dim("dim", s.indices.extents.size());
+  BufferId start = l.whole_buffer(l.access(args.tensor("self")), "base");
+  // What is written to begins at the identity instead of self.
+  if (!args.flag("include_self"))
+    start = cleared(l, s, start, identity_of(how, l.program.buffers[start].dtype));
+  s.out = l.result_from(node.outs[0], start);
   scatter_body(l, args, s, how, l.name());
   if (reduce == "mean") scatter_mean(l, node, args, s);
   return Ok{};

@@ -66,6 +66,7 @@ void lower_constants(Lowering& l) {
     l.set(constant.value, l.whole(id));
   }
   l.program.constants = l.graph.constants;
+  for (Constant& c : l.program.constants) c.is_complex = is_complex(l.type(c.value).dtype);
   l.program.storages = l.graph.storages;
 }
 
@@ -75,13 +76,16 @@ void lower_inputs(Lowering& l) {
   for (u32 k = 0; k < l.graph.inputs.size(); ++k) {
     const Input& input = l.graph.inputs[k];
     const Type& type = l.type(input.value);
+    // Inside, numbers are known as the expressions that they are outside.
+    if (l.is_inner && !type.is_tensor()) continue;
     ProgramInput out;
     out.name = input.name;
     switch (type.kind) {
       case TypeKind::Tensor: {
         Buffer buffer = l.buffer_for(type, l.name_of(input.value));
         buffer.kind = BufferKind::Input;
-        buffer.source = k;
+        out.is_complex = is_complex(type.dtype);
+        buffer.source = static_cast<u32>(l.program.inputs.size());
         out.buffer = l.add_buffer(std::move(buffer));
         l.set(input.value, l.whole(out.buffer));
         break;
@@ -92,7 +96,10 @@ void lower_inputs(Lowering& l) {
         out.is_float = true;
         out.scalar = l.scalar(l.name_of(input.value));
         break;
-      case TypeKind::None: break;
+      case TypeKind::None:
+        out.is_fixed = true;
+        out.fixed = input.fixed;
+        break;
     }
     l.program.inputs.push_back(std::move(out));
   }

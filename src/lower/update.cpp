@@ -8,14 +8,7 @@ namespace coil::lowering {
 
 Status lower_update(Lowering& l, const Node& node) {
   const ValueId base = std::get<ValueId>(node.args.at(0)), value = std::get<ValueId>(node.args.at(1));
-  const Access from = l.access(base);
-  BufferId start = from.buffer;
-  if (!is_identity(from, l.program.buffers[from.buffer])) {
-    start = l.temp("base", l.dtype_of(from), from.extents);
-    l.copy(from, start, str("{}.base", l.name()));
-  }
-  const BufferId out = l.result();
-  l.program.buffers[out].starts = start;
+  const BufferId out = l.result_from(node.outs[0], l.whole_buffer(l.access(base), "base"));
   Access place = l.whole(out);
   // A view of a complex tensor moves elements; their two parts follow, as a dim set aside.
   Expr part;

@@ -49,6 +49,9 @@ class PlanBuilder {
         }
         p.shape = exprs_.add(shape);
         p.strides = exprs_.add(strides);
+      } else if (input.is_fixed) {
+        p.kind = runtime::PlanInput::Kind::Fixed;
+        p.fixed = constant(input.fixed);
       } else if (input.is_float) {
         p.kind = runtime::PlanInput::Kind::Float;
         p.scalar = input.scalar;
@@ -58,6 +61,14 @@ class PlanBuilder {
       }
       out_.inputs.push_back(std::move(p));
     }
+  }
+
+  runtime::Value constant(const Arg& arg) const {
+    if (const auto* i = std::get_if<sym::Expr>(&arg)) return syms_.as_const(*i).value_or(0);
+    if (const auto* f = std::get_if<double>(&arg)) return *f;
+    if (const auto* b = std::get_if<bool>(&arg)) return *b;
+    if (const auto* s = std::get_if<std::string>(&arg)) return *s;
+    return std::monostate{};
   }
 
   /// One stride for each dim: plans hold plain strided buffers.
@@ -212,10 +223,7 @@ class PlanBuilder {
       case OutputKind::None: p.kind = Kind::None; break;
       case OutputKind::Constant:
         p.kind = Kind::Constant;
-        if (const auto* i = std::get_if<sym::Expr>(&o.constant)) p.constant = syms_.as_const(*i).value_or(0);
-        if (const auto* f = std::get_if<double>(&o.constant)) p.constant = *f;
-        if (const auto* b = std::get_if<bool>(&o.constant)) p.constant = *b;
-        if (const auto* s = std::get_if<std::string>(&o.constant)) p.constant = *s;
+        p.constant = constant(o.constant);
         break;
     }
     out_.outputs.push_back(std::move(p));

@@ -59,7 +59,7 @@ Status bind_sizes(const LoopProgram& program, SymbolTable& symbols, runtime::Pla
       std::vector<sym::Expr> sizes;
       if (input.buffer.valid()) sizes = program.buffers[input.buffer].shape;
       if (input.is_complex) sizes.pop_back();
-      const bool is_int = !input.buffer.valid() && !input.is_float;
+      const bool is_int = !input.buffer.valid() && !input.is_float && !input.is_fixed;
       if (is_int) sizes.push_back(input.size);
       for (std::size_t d = 0; d < sizes.size(); ++d) {
         const auto multiple = multiple_of_variable(syms, sizes[d]);

@@ -5,11 +5,20 @@ namespace {
 
 std::string kind_of(const Value& v) {
   if (const auto* t = std::get_if<Tensor>(&v)) return describe(*t);
-  if (std::holds_alternative<i64>(v)) return "an int";
-  if (std::holds_alternative<double>(v)) return "a float";
-  if (std::holds_alternative<bool>(v)) return "a bool";
-  if (std::holds_alternative<std::string>(v)) return "a string";
+  if (const auto* i = std::get_if<i64>(&v)) return str("the int {}", *i);
+  if (const auto* f = std::get_if<double>(&v)) return str("the float {}", *f);
+  if (const auto* b = std::get_if<bool>(&v)) return *b ? "True" : "False";
+  if (const auto* s = std::get_if<std::string>(&v)) return str("the string '{}'", *s);
   return "None";
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* i = std::get_if<i64>(&a)) return *i == std::get<i64>(b);
+  if (const auto* f = std::get_if<double>(&a)) return *f == std::get<double>(b);
+  if (const auto* x = std::get_if<bool>(&a)) return *x == std::get<bool>(b);
+  if (const auto* s = std::get_if<std::string>(&a)) return *s == std::get<std::string>(b);
+  return !std::holds_alternative<Tensor>(a);
 }
 
 Status check_kind(const PlanInput& input, const Value& given) {
@@ -20,6 +29,11 @@ Status check_kind(const PlanInput& input, const Value& given) {
     case PlanInput::Kind::Float:
       if (!std::holds_alternative<double>(given))
         return error("input '{}' is a float, found {}", input.name, kind_of(given));
+      return Ok{};
+    case PlanInput::Kind::Fixed:
+      if (std::holds_alternative<Tensor>(given) || !equal(given, input.fixed))
+        return error("input '{}' is {}, expected {}: the program was exported for this value alone", input.name,
+                     kind_of(given), kind_of(input.fixed));
       return Ok{};
     case PlanInput::Kind::Tensor: break;
   }

@@ -32,7 +32,7 @@ struct PlanBuffer {
 
 /// An argument: a tensor, or a number that defines or must equal something.
 struct PlanInput {
-  enum class Kind : u8 { Tensor, Int, Float };
+  enum class Kind : u8 { Tensor, Int, Float, Fixed };
   std::string name;
   Kind kind = Kind::Tensor;
   DType dtype = DType::f32;      // as the user passes it (complex stays complex)
@@ -40,6 +40,7 @@ struct PlanInput {
   std::vector<ExprRef> strides;
   ExprRef value = 0;             // Int: what it must equal, after symbols are bound
   u32 scalar = 0;                // Float: slot of the scalars
+  Value fixed;                   // Fixed: what it must be
 };
 
 /// `symbol = size / factor` of an input's dim (dim -1: the Int itself).

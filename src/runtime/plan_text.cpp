@@ -73,6 +73,7 @@ class PlanPrinter {
       if (i.kind == PlanInput::Kind::Tensor) out_.line("check  %{} {} {}", i.name, name(i.dtype), list(i.shape));
       if (i.kind == PlanInput::Kind::Int) out_.line("check  %{} int {}", i.name, expr(i.value));
       if (i.kind == PlanInput::Kind::Float) out_.line("check  %{} float", i.name);
+      if (i.kind == PlanInput::Kind::Fixed) out_.line("check  %{} fixed", i.name);
     }
     for (const Binding& b : plan_.bindings)
       out_.line("bind   {} = {}{}", symbols_[b.symbol],

@@ -58,11 +58,20 @@ Result<Tensor> tensor_of(const NpyArray& array, bool is_bf16) {
 /// The array as the kind of argument that the input takes.
 Result<Value> argument(const ProgramInput& input, const Tensor& t) {
   if (input.buffer.valid()) return Value(t);
+  if (input.is_fixed && !std::holds_alternative<double>(input.fixed)) return error("input '{}' takes no array", input.name);
   if (t.ndim() != 0 || is_complex(t.dtype))
     return error("input '{}' is a number, found {}", input.name, describe(t));
   const ops::Scalar s = ops::read_element(t.dtype, t.data, 0);
-  if (input.is_float) return Value(s.as_double());
+  if (input.is_float || input.is_fixed) return Value(s.as_double());
   return Value(s.as_int());
+}
+
+/// What a fixed input must be; a file need not hold it.
+Value fixed_value(const ProgramInput& input) {
+  if (const auto* f = std::get_if<double>(&input.fixed)) return *f;
+  if (const auto* b = std::get_if<bool>(&input.fixed)) return *b;
+  if (const auto* s = std::get_if<std::string>(&input.fixed)) return *s;
+  return std::monostate{};
 }
 
 }  // namespace
@@ -94,6 +103,7 @@ Result<std::vector<std::vector<Value>>> read_inputs(const std::string& path, con
     calls[k].resize(program.inputs.size());
     std::vector<Value> values;
     for (std::size_t i = 0; i < calls[k].size(); ++i) {
+      if (!calls[k][i] && program.inputs[i].is_fixed) calls[k][i] = fixed_value(program.inputs[i]);
       if (!calls[k][i])
         return error("{}: no array for input '{}' of call {} (in{}{})", path, program.inputs[i].name, k + 1, i,
                      k == 0 ? std::string() : str("_call{}", k + 1));
@@ -115,6 +125,10 @@ Result<std::vector<Value>> random_inputs(const LoopProgram& program, u64 seed) {
   };
   std::vector<Value> out;
   for (const ProgramInput& input : program.inputs) {
+    if (input.is_fixed) {
+      out.push_back(fixed_value(input));
+      continue;
+    }
     if (!input.buffer.valid()) {
       if (input.is_float) out.push_back(std::normal_distribution<double>()(random));
       else out.push_back(syms.eval(input.size, size).value_or(1));

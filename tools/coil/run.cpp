@@ -1,6 +1,7 @@
 // coil run: compiles, runs every call, writes or compares the outputs.
 
 #include "arrays.h"
+#include "base/text.h"
 #include "cli.h"
 #include "compare.h"
 

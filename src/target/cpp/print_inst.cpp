@@ -245,7 +245,7 @@ void InstPrinter::accumulate(const KernelInst& k) {
   out_.indent();
   const std::vector<std::string> right = lift(k.inst, "e");
   std::vector<std::string> slots, left;
-  for (std::size_t i = 0; i < c.values.size(); ++i) slots.push_back(slot_name(k.accumulator, slot_, i));
+  for (std::size_t i = 0; i < c.values.size(); ++i) slots.push_back(slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
   // Lanes past the end of the row leave their slot as it is.
   const bool guarded = !count_.empty() && lanes() && index_.lane_axis() == kernel_.stages[0].loop.back().var;
   left = slots;

@@ -28,6 +28,9 @@ Status add_tensor(const LoopProgram& program, std::size_t i, const runtime::Tens
   const runtime::Tensor tensor = as_real(given);
   const Buffer& buffer = program.buffers[program.inputs[i].buffer];
   const std::string where = input_name(program, i);
+  if (is_complex(given.dtype) != program.inputs[i].is_complex)
+    return error("{} is {}, expected {}", where, name(given.dtype),
+                 name(program.inputs[i].is_complex ? complex_of(buffer.dtype) : buffer.dtype));
   if (tensor.dtype != buffer.dtype)
     return error("{} is {}, expected {}", where, name(given.dtype), name(buffer.dtype));
   if (tensor.shape.size() != buffer.shape.size())
@@ -36,6 +39,27 @@ Status add_tensor(const LoopProgram& program, std::size_t i, const runtime::Tens
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     equations.push_back({buffer.shape[d], tensor.shape[d], str("dim {} of {}", d, where)});
   return Ok{};
+}
+
+/// Whether the argument is the one that the program was made for.
+bool equals_fixed(const runtime::Value& value, const Arg& fixed, const Env& env) {
+  if (const auto* e = std::get_if<sym::Expr>(&fixed)) {
+    const auto* v = std::get_if<i64>(&value);
+    return v != nullptr && env.eval(*e) == *v;
+  }
+  if (const auto* d = std::get_if<double>(&fixed)) {
+    const auto* v = std::get_if<double>(&value);
+    return v != nullptr && (*v == *d || (*v != *v && *d != *d));
+  }
+  if (const auto* b = std::get_if<bool>(&fixed)) {
+    const auto* v = std::get_if<bool>(&value);
+    return v != nullptr && *v == *b;
+  }
+  if (const auto* s = std::get_if<std::string>(&fixed)) {
+    const auto* v = std::get_if<std::string>(&value);
+    return v != nullptr && *v == *s;
+  }
+  return std::holds_alternative<None>(fixed) && std::holds_alternative<std::monostate>(value);
 }
 
 Status add_input(const LoopProgram& program, std::size_t i, const runtime::Value& value, Env& env,
@@ -48,6 +72,12 @@ Status add_input(const LoopProgram& program, std::size_t i, const runtime::Value
     const auto* tensor = std::get_if<runtime::Tensor>(&value);
     if (tensor == nullptr) return wrong("a tensor");
     return add_tensor(program, i, *tensor, equations);
+  }
+  if (input.is_fixed) {
+    if (!equals_fixed(value, input.fixed, env))
+      return error("{} differs from the value that the program was made for",
+                   input_name(program, i));
+    return Ok{};
   }
   if (input.is_float) {
     const auto* number = std::get_if<double>(&value);

@@ -18,23 +18,24 @@ constexpr i64 kMostSeeded = i64{1} << 34;
 Result<MemoryRef> load_constant(const LoopProgram& program, const Buffer& buffer, bool widen) {
   const Constant& constant = program.constants.at(buffer.source);
   Storage storage = program.storages.at(constant.storage);
+  const i64 first = constant.offset * (constant.is_complex ? 2 : 1);
   Env env;
   env.syms = program.syms.get();
   auto memory = std::make_shared<Memory>(COIL_TRY(evaluate_layout(buffer, env, buffer.dtype)));
   if (storage.data == nullptr && storage.source == StorageSource::Seed) {
-    if (memory->space > kMostSeeded - constant.offset)
+    if (memory->space > kMostSeeded - first)
       return error("constant %{} is too large for a seed", buffer.name);
-    storage = seeded_storage(buffer.dtype, storage.seed, constant.offset + memory->space);
+    storage = seeded_storage(buffer.dtype, storage.seed, first + memory->space);
   }
   if (storage.data == nullptr && memory->space > 0)
     return error("constant %{} has no data{}", buffer.name,
                  constant.fqn.empty() ? "" : " (" + constant.fqn + ")");
-  const i64 available = storage.bytes / size_of(buffer.dtype) - constant.offset;
+  const i64 available = storage.bytes / size_of(buffer.dtype) - first;
   if (memory->space > available)
     return error("constant %{} needs {} elements, its storage has {}", buffer.name, memory->space,
                  std::max<i64>(available, 0));
   // The interpreter never writes a constant; Memory has one kind of pointer.
-  memory->data = const_cast<std::byte*>(storage.data) + constant.offset * size_of(buffer.dtype);
+  memory->data = const_cast<std::byte*>(storage.data) + first * size_of(buffer.dtype);
   memory->owner = std::const_pointer_cast<void>(storage.owner);
   if (held_dtype(buffer.dtype, widen) == buffer.dtype) return memory;
   auto wide = std::make_shared<Memory>(

@@ -67,11 +67,9 @@ struct BlockTask {
       return {base + cols.start * g.k + k0 * kCols, g.k * kCols};
     }
     const i64 start = batch * g.b.batch_stride + k0 * g.b.row_stride;
-    for (i64 j = 0; j < cols.count; j += kCols) {
-      const i64 offset = start + (cols.start + j) * g.b.col_stride;
-      call.in.pack({advance(g.b.data, offset, g.in), g.b.col_stride, g.b.row_stride},
-                   smaller(kCols, cols.count - j), kc, kCols, work.b + j * kc);
-    }
+    const i64 offset = start + cols.start * g.b.col_stride;
+    call.in.pack({advance(g.b.data, offset, g.in), g.b.col_stride, g.b.row_stride}, cols.count, kc,
+                 kCols, work.b);
     return {work.b, kc * kCols};
   }
 
@@ -79,11 +77,8 @@ struct BlockTask {
   const Acc* prepare_a(i64 k0, i64 kc) const {
     const i64 start = batch * g.a.batch_stride + rows.start * g.a.row_stride + k0 * g.a.col_stride;
     if (call.a_in_place) return static_cast<const Acc*>(advance(g.a.data, start, g.in));
-    for (i64 i = 0; i < rows.count; i += kRows) {
-      call.in.pack({advance(g.a.data, start + i * g.a.row_stride, g.in), g.a.row_stride,
-                    g.a.col_stride},
-                   smaller(kRows, rows.count - i), kc, kRows, work.a + i * kc);
-    }
+    call.in.pack({advance(g.a.data, start, g.in), g.a.row_stride, g.a.col_stride}, rows.count, kc,
+                 kRows, work.a);
     return work.a;
   }
   TileRows<Acc> tile_rows(const Acc* a, i64 i, i64 kc) const {
@@ -92,7 +87,30 @@ struct BlockTask {
     return {a + i * g.a.row_stride, g.a.row_stride, g.a.col_stride, count};
   }
 
+  /// One row of A against a full block of B's rows where they lie: packing would be all the work.
+  /// The same operations on each element, hence the same bits.
+  bool is_plain_row() const {
+    return rows.count == 1 && cols.count == kBlockN && !g.packed_b && call.a_in_place &&
+           g.b.col_stride == 1;
+  }
+  void multiply_row() const {
+    constexpr int vectors = 6;
+    constexpr i64 width = Tile<Acc>::kLanes * vectors;
+    static_assert(kBlockN % width == 0);
+    for (i64 k0 = 0; k0 < g.k; k0 += kBlockK) {
+      const i64 kc = smaller(kBlockK, g.k - k0);
+      const Acc* a = prepare_a(k0, kc);
+      const i64 start = batch * g.b.batch_stride + k0 * g.b.row_stride + cols.start;
+      const Acc* b = static_cast<const Acc*>(advance(g.b.data, start, g.in));
+      for (i64 j = 0; j < kBlockN; j += width) {
+        multiply_rows<Acc, 1, vectors>(tile_rows(a, 0, kc), b + j, g.b.row_stride, kc,
+                                       work.sums + j, kBlockN, k0 == 0);
+      }
+    }
+  }
+
   void multiply() const {
+    if (is_plain_row() && g.k > 0) return multiply_row();
     for (i64 k0 = 0; k0 < g.k; k0 += kBlockK) {
       const i64 kc = smaller(kBlockK, g.k - k0);
       const Panels b = panels_of_b(k0, kc);
@@ -148,11 +166,9 @@ void pack_all_of_b(const GemmArgs& g, Acc* out) {
   const ElementFunctions<Acc> in = functions_for<Acc>(g.in);
   const i64 copies = g.b.batch_stride == 0 ? 1 : g.batch;
   for (i64 batch = 0; batch < copies; ++batch) {
-    for (i64 j = 0; j < g.n; j += cols, out += g.k * cols) {
-      const i64 offset = batch * g.b.batch_stride + j * g.b.col_stride;
-      in.pack({advance(g.b.data, offset, g.in), g.b.col_stride, g.b.row_stride},
-              smaller(cols, g.n - j), g.k, cols, out);
-    }
+    in.pack({advance(g.b.data, batch * g.b.batch_stride, g.in), g.b.col_stride, g.b.row_stride}, g.n,
+            g.k, cols, out);
+    out += packed_bytes<Acc>(g) / i64(sizeof(Acc));
   }
 }
 

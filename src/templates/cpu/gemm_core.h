@@ -43,39 +43,39 @@ struct TileRows {
   i64 rows;  // at least 1; a tile computes its last row again where there are fewer than kRows
 };
 
-/// c (Rows x kCols, row stride ld) = or += A times the panel b (k rows of kCols).
-template <class Acc, int Rows>
-[[gnu::noinline]] static void multiply_rows(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld,
-                                            bool first) {
+/// c (Rows x Vectors registers, row stride ld) = or += A times b, whose k rows are b_stride apart.
+template <class Acc, int Rows, int Vectors>
+[[gnu::noinline]] static void multiply_rows(TileRows<Acc> a, const Acc* b, i64 b_stride, i64 k,
+                                            Acc* c, i64 ld, bool first) {
   using T = Tile<Acc>;
   using V = typename T::Vector;
   const Acc* row[Rows];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) row[i] = a.data + smaller(i, a.rows - 1) * a.row_stride;
-  V sum[Rows][T::kVectors];
+  V sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 3
-    for (int j = 0; j < T::kVectors; ++j) sum[i][j] = kernel::like<V>(Acc(0));
+#pragma GCC unroll 6
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = kernel::like<V>(Acc(0));
   }
   i64 at = 0;
-  for (i64 p = 0; p < k; ++p, at += a.k_stride, b += T::kCols) {
-    V bs[T::kVectors];
-#pragma GCC unroll 3
-    for (int j = 0; j < T::kVectors; ++j) {
+  for (i64 p = 0; p < k; ++p, at += a.k_stride, b += b_stride) {
+    V bs[Vectors];
+#pragma GCC unroll 6
+    for (int j = 0; j < Vectors; ++j) {
       bs[j] = kernel::load_lanes<Acc, T::kLanes>(b + j * T::kLanes);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
       const V x = kernel::like<V>(row[i][at]);
-#pragma GCC unroll 3
-      for (int j = 0; j < T::kVectors; ++j) sum[i][j] = multiply_add(x, bs[j], sum[i][j]);
+#pragma GCC unroll 6
+      for (int j = 0; j < Vectors; ++j) sum[i][j] = multiply_add(x, bs[j], sum[i][j]);
     }
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 3
-    for (int j = 0; j < T::kVectors; ++j) {
+#pragma GCC unroll 6
+    for (int j = 0; j < Vectors; ++j) {
       Acc* out = c + i * ld + j * T::kLanes;
       V result = sum[i][j];
       if (!first) result = kernel::add(kernel::load_lanes<Acc, T::kLanes>(out), result);
@@ -86,8 +86,9 @@ template <class Acc, int Rows>
 /// One tile of at most kRows rows; c has room for kRows.
 template <class Acc>
 static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, bool first) {
-  if (a.rows == 1) multiply_rows<Acc, 1>(a, b, k, c, ld, first);
-  else multiply_rows<Acc, Tile<Acc>::kRows>(a, b, k, c, ld, first);
+  using T = Tile<Acc>;
+  if (a.rows == 1) multiply_rows<Acc, 1, T::kVectors>(a, b, T::kCols, k, c, ld, first);
+  else multiply_rows<Acc, T::kRows, T::kVectors>(a, b, T::kCols, k, c, ld, first);
 }
 
 /// Elements (i, p) at data + i*i_stride + p*p_stride, of any type.
@@ -96,19 +97,10 @@ struct Source {
   i64 i_stride, p_stride;
 };
 
-/// out[p*width + i] = element (i, p) of `in` for i < count, p < k; zero for count <= i < width.
+/// One panel: out[p*width + i] = element (i, p) of `in` for i < count, p < k; zero for
+/// count <= i < width.
 template <class Acc, class T>
-static void pack_panel(Source in, i64 count, i64 k, i64 width, Acc* out) {
-  const T* data = static_cast<const T*>(in.data);
-  if (in.i_stride == 1 && width % 16 == 0) {  // 16 lanes at a time along i
-    for (i64 p = 0; p < k; ++p) {
-      for (i64 i = 0; i < width; i += 16) {
-        auto lanes = kernel::load_n(data + p * in.p_stride + i, larger(count - i, 0));
-        kernel::to_array(kernel::cast<Acc>(lanes), out + p * width + i);
-      }
-    }
-    return;
-  }
+static void pack_one_panel(const T* data, Source in, i64 count, i64 k, i64 width, Acc* out) {
   if (in.p_stride == 1) {  // 16 lanes along k, spread over 16 rows of the panel
     for (i64 i = 0; i < count; ++i) {
       const T* row = data + i * in.i_stride;
@@ -129,6 +121,29 @@ static void pack_panel(Source in, i64 count, i64 k, i64 width, Acc* out) {
   }
   for (i64 p = 0; count < width && p < k; ++p) {
     for (i64 i = count; i < width; ++i) out[p * width + i] = Acc(0);
+  }
+}
+
+/// Panels of `width` elements along i, one after the other; each as pack_one_panel.
+template <class Acc, class T>
+static void pack_panels(Source in, i64 count, i64 k, i64 width, Acc* out) {
+  const T* data = static_cast<const T*>(in.data);
+  if (in.i_stride == 1 && width % 16 == 0) {  // row by row, in the order of memory
+    for (i64 p = 0; p < k; ++p, out += width) {
+      const T* row = data + p * in.p_stride;
+      Acc* panel = out;
+      for (i64 start = 0; start < count; start += width, panel += k * width) {
+        for (i64 i = 0; i < width; i += 16) {
+          auto lanes = kernel::load_n(row + start + i, larger(count - start - i, 0));
+          kernel::to_array(kernel::cast<Acc>(lanes), panel + i);
+        }
+      }
+    }
+    return;
+  }
+  for (i64 start = 0; start < count; start += width, out += k * width) {
+    pack_one_panel<Acc>(data + start * in.i_stride, in, smaller(width, count - start), k, width,
+                        out);
   }
 }
 
@@ -161,7 +176,7 @@ static ElementFunctions<Acc> functions_for(DType dtype) {
   ElementFunctions<Acc> r{};
   const auto pick = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    r = {pack_panel<Acc, T>, store_block<Acc, T>};
+    r = {pack_panels<Acc, T>, store_block<Acc, T>};
   };
   if constexpr (kernel::kIsFloat<Acc>) {
     switch (dtype) {

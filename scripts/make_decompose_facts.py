@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Writes tests/unit/data/decompose_facts.txt: composite ops and the result types that torch gives them.
+
+One line a case: a graph of one op in coil's text form, then `->` and the types of its results
+(shape, dtype, strides) as eager lays them out. passes_facts_test.cpp decomposes the graphs and
+compares. Run it with the Python that has torch:  python scripts/make_decompose_facts.py
+"""
+
+import pathlib
+
+import torch
+
+OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
+NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
+aten = torch.ops.aten
+
+
+def f(*shape, order=None, dtype=torch.float32):
+    """A float tensor; `order`: its dims from the outermost stride to the innermost."""
+    t = torch.rand(*shape, dtype=torch.float32)
+    if order is not None:
+        back = [order.index(d) for d in range(len(shape))]
+        t = torch.rand(*(shape[d] for d in order)).permute(back)
+    return t.to(dtype)
+
+
+def i(*shape, high=3):
+    return torch.randint(0, high, shape)
+
+
+def b(*shape):
+    return torch.rand(*shape) > 0.5
+
+
+CL = (0, 2, 3, 1)  # channels_last
+half = torch.bfloat16
+inf = float("inf")
+s22, s11 = [2, 2], [1, 1]
+
+CASES = [
+    # matrix
+    ("linear", f(3, 4), f(5, 4), f(5)), ("linear", f(3, 4), f(5, 4)), ("linear", f(2, 3, 4), f(5, 4), f(5)),
+    ("linear", f(2, 3, 4), f(5, 4)), ("linear", f(4), f(5, 4), f(5)), ("linear", f(4), f(5, 4)),
+    ("linear", f(2, 3, 4, order=(1, 0, 2)), f(5, 4), f(5)), ("linear", f(2, 3, 2, 4), f(5, 4), f(5)),
+    ("linear", f(3, 4, dtype=half), f(5, 4, dtype=half), f(5, dtype=half)),
+    ("matmul", f(4), f(4)), ("matmul", f(3, 4), f(4)), ("matmul", f(4), f(4, 5)), ("matmul", f(3, 4), f(4, 5)),
+    ("matmul", f(2, 3, 4), f(4, 5)), ("matmul", f(2, 3, 4), f(4)), ("matmul", f(4), f(2, 4, 5)),
+    ("matmul", f(3, 4), f(2, 4, 5)), ("matmul", f(2, 3, 4), f(2, 4, 5)), ("matmul", f(2, 1, 3, 4), f(6, 4, 5)),
+    ("matmul", f(2, 6, 3, 4), f(2, 6, 4, 5)), ("matmul", f(2, 6, 3, 4, order=(0, 2, 1, 3)), f(2, 6, 5, 4, order=(0, 2, 1, 3)).transpose(-1, -2)),
+    ("matmul", f(2, 3, 4, order=(1, 0, 2)), f(4, 5)), ("matmul", f(2, 6, 3, 4), f(4)),
+    ("mv", f(3, 4), f(4)), ("dot", f(4), f(4)), ("vdot", f(4), f(4)), ("addmv", f(3), f(3, 4), f(4), 2, 0.5),
+    ("addmv", f(3), f(3, 4), f(4)), ("outer", f(3), f(4)), ("ger", f(3), f(4)), ("addr", f(3, 4), f(3), f(4), 2, 3),
+    ("addbmm", f(3, 5), f(2, 3, 4), f(2, 4, 5)), ("inner", f(2, 3, 4), f(5, 4)), ("inner", f(4), f(4)),
+    ("tensordot", f(3, 4, 5), f(4, 3, 2), [1, 0], [0, 1]), ("kron", f(2, 3), f(4, 5)), ("kron", f(3), f(2, 2)),
+    ("linalg_multi_dot", [f(2, 3), f(3, 4), f(4, 5)]), ("bilinear", f(2, 6, 3), f(2, 6, 4), f(5, 3, 4), f(5)),
+    ("einsum", "ij,jk->ik", [f(3, 4), f(4, 5)]), ("einsum", "bij,bjk->bik", [f(2, 3, 4), f(2, 4, 5)]),
+    ("einsum", "bhid,bhjd->bhij", [f(2, 6, 3, 4), f(2, 6, 5, 4)]), ("einsum", "bhid,bhjd->bijh", [f(2, 6, 3, 4), f(2, 6, 5, 4)]),
+    ("einsum", "ij->ji", [f(3, 4)]), ("einsum", "ij->j", [f(3, 4)]), ("einsum", "ii->i", [f(3, 3)]), ("einsum", "ii", [f(3, 3)]),
+    ("einsum", "i,j->ij", [f(3), f(4)]), ("einsum", "...ij,...jk->...ik", [f(2, 3, 4), f(4, 5)]),
+    ("einsum", "ij,jk,kl->il", [f(2, 3), f(3, 4), f(4, 5)]), ("einsum", "bij,bj->i", [f(2, 3, 4), f(2, 4)]),
+    ("einsum", "i,i->", [f(3), f(3)]), ("einsum", "bnd,hd->bhn", [f(2, 3, 4), f(5, 4)]), ("einsum", "b i , b j", [f(2, 3), f(2, 4)]),
+    # convolution
+    ("conv1d", f(2, 3, 9), f(4, 3, 3), f(4)), ("conv1d", f(3, 9), f(4, 3, 3)), ("conv2d", f(2, 3, 9, 8), f(4, 3, 3, 3), f(4), 2, 1),
+    ("conv2d", f(3, 9, 8), f(4, 3, 3, 3)), ("conv2d", f(2, 3, 9, 8, order=CL), f(4, 3, 3, 3, order=CL), f(4)),
+    ("conv2d", f(2, 4, 9, 8), f(8, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], 4), ("conv3d", f(1, 2, 5, 6, 7), f(3, 2, 2, 2, 2)),
+    ("conv1d.padding", f(2, 3, 9), f(4, 3, 4), None, 1, "same"), ("conv2d.padding", f(2, 3, 9, 8), f(4, 3, 3, 2), f(4), 1, "same"),
+    ("conv2d.padding", f(2, 3, 9, 8), f(4, 3, 3, 3), f(4), 2, "valid"), ("conv_transpose1d", f(2, 3, 9), f(3, 4, 3)),
+    ("conv_transpose2d.input", f(2, 3, 9, 8), f(3, 4, 3, 3), f(4), 2, 1, 1), ("conv_transpose3d.input", f(1, 2, 3, 4, 5), f(2, 3, 2, 2, 2)),
+    # normalisation
+    ("batch_norm", f(2, 3, 4, 5), f(3), f(3), f(3), f(3), False, 0.1, 1e-5, True),
+    ("batch_norm", f(2, 3, 4, 5, order=CL), f(3), f(3), f(3), f(3), False, 0.1, 1e-5, True),
+    ("batch_norm", f(2, 3), None, None, f(3), f(3), False, 0.1, 1e-5, True),
+    ("batch_norm", f(2, 3, 4), f(3), f(3), None, None, True, 0.1, 1e-5, True),
+    ("layer_norm", f(2, 3, 4), [4], f(4), f(4)), ("layer_norm", f(2, 3, 4), [3, 4]), ("layer_norm", f(2, 3, 4, order=(1, 0, 2)), [4], f(4)),
+    ("group_norm", f(2, 6, 4, 5), 3, f(6), f(6)), ("group_norm", f(2, 6, 4, 5, order=CL), 3, f(6), f(6)), ("group_norm", f(2, 6), 2),
+    ("instance_norm", f(2, 3, 4, 5), f(3), f(3), None, None, True, 0.1, 1e-5, True),
+    ("rms_norm", f(2, 3, 4), [4], f(4), 1e-6), ("rms_norm", f(2, 3, 4, dtype=half), [4], f(4, dtype=half)), ("rms_norm", f(2, 3, 4), [3, 4]),
+    ("softmax.int", f(2, 3, 4), -1), ("softmax.int", f(2, 3, dtype=half), 1, torch.float32), ("softmax.int", f(2, 3, 4, order=(1, 0, 2)), 1),
+    ("log_softmax.int", f(2, 3), 1), ("special_softmax", f(2, 3), 1), ("_safe_softmax", f(2, 3), 1), ("_weight_norm", f(4, 3, 2), f(4, 1, 1), 0),
+    # views
+    ("t", f(2, 3)), ("t", f(3)), ("mT", f(2, 3, 4)), ("numpy_T", f(2, 3, 4)), ("adjoint", f(2, 3, 4)), ("transpose.int", f(2, 3, 4), 0, -1),
+    ("swapaxes", f(2, 3, 4), 0, 2), ("swapdims", f(2, 3, 4), 0, 2), ("movedim.int", f(2, 3, 4), 0, 2), ("movedim.intlist", f(2, 3, 4), [0, 2], [1, 0]),
+    ("moveaxis.int", f(2, 3, 4), 2, 0), ("reshape", f(2, 3, 4), [6, 4]), ("reshape", f(2, 3, 4), [3, -1]), ("reshape", f(2, 3, 4, order=(1, 0, 2)), [6, 4]),
+    ("reshape", f(2, 3, 4, order=(1, 0, 2)), [2, 3, 2, 2]), ("reshape_as", f(2, 6), f(3, 4)), ("view_as", f(2, 6), f(3, 4)), ("ravel", f(2, 3)),
+    ("ravel", f(2, 3, order=(1, 0))), ("flatten.using_ints", f(2, 3, 4), 1), ("flatten.using_ints", f(2, 3, 4, order=(1, 0, 2)), 0, 1),
+    ("flatten.using_ints", f(()) if False else torch.rand(())), ("unflatten.int", f(2, 12), 1, [3, -1]), ("expand_as", f(3, 1), f(2, 3, 4)),
+    ("broadcast_to", f(3, 1), [2, 3, 4]), ("broadcast_tensors", [f(3, 1), f(4)]), ("meshgrid", [f(3), f(4)]), ("meshgrid.indexing", [f(3), f(4)], "xy"),
+    ("meshgrid.indexing", [f(3), f(4), f(2)], "ij"), ("squeeze", f(1, 3, 1)), ("squeeze.dim", f(1, 3, 1), 0), ("squeeze.dim", f(1, 3, 1), 1), ("narrow", f(5, 4), 0, 1, 3),
+    ("contiguous", f(2, 3, order=(1, 0))), ("contiguous", f(2, 3)), ("atleast_1d", torch.rand(())), ("atleast_2d", f(3)), ("atleast_3d", f(3)), ("atleast_3d", f(2, 3)),
+    ("tile", f(2, 3), [2, 2]), ("tile", f(2, 3), [2]), ("repeat_interleave.self_int", f(2, 3), 2, 1), ("repeat_interleave.self_int", f(2, 3), 2),
+    ("pixel_shuffle", f(2, 8, 3, 4), 2), ("pixel_shuffle", f(8, 3, 4), 2), ("pixel_unshuffle", f(2, 2, 6, 4), 2), ("channel_shuffle", f(2, 6, 3, 4), 3),
+    ("rot90", f(2, 3, 4)), ("rot90", f(2, 3, 4), 2), ("rot90", f(2, 3, 4), 3, [1, 2]), ("rot90", f(2, 3), 0), ("fliplr", f(2, 3)), ("flipud", f(2, 3)),
+    ("alias", f(2, 3)), ("detach", f(2, 3, order=(1, 0))), ("linalg_diagonal", f(3, 4)), ("expand_copy", f(3, 1), [3, 4]), ("transpose_copy.int", f(2, 3), 0, 1),
+    # parts
+    ("split.Tensor", f(5, 4), 2), ("split.Tensor", f(5, 4), 3, 1), ("split.sizes", f(5, 4), [2, 3]), ("chunk", f(5, 4), 2), ("chunk", f(5, 4), 3, 1), ("unsafe_chunk", f(6, 4), 3),
+    ("tensor_split.sections", f(5, 4), 3), ("tensor_split.indices", f(5, 4), [1, 3]), ("hsplit.int", f(4, 6), 3), ("vsplit.int", f(4, 6), 2), ("dsplit.int", f(2, 2, 4), 2),
+    ("stack", [f(2, 3), f(2, 3)]), ("stack", [f(2, 3), f(2, 3)], -1), ("concat", [f(2, 3), f(4, 3)]), ("hstack", [f(2, 3), f(2, 4)]), ("hstack", [f(2), f(3)]), ("vstack", [f(3), f(3)]),
+    ("dstack", [f(2, 3), f(2, 3)]), ("column_stack", [f(2), f(2, 3)]), ("block_diag", [f(2, 3), f(4)]), ("cartesian_prod", [f(2), f(3)]),
+    # creation
+    ("zeros", [2, 3]), ("ones", [2, 3], torch.int64), ("new_zeros", f(2), [3, 4]), ("new_ones", i(2), [3]), ("zeros_like", f(2, 3, order=(1, 0))), ("ones_like", f(2, 3), torch.bool),
+    ("new_full", f(2), [3], 1.5), ("fill.Scalar", f(2, 3), 2.0), ("fill.Tensor", f(2, 3), torch.rand(())), ("arange", 5), ("arange.start", 1, 6), ("arange", 5.0), ("arange", 5, torch.float32),
+    ("logspace", 0, 2, 5), ("lift_fresh_copy", f(2, 3)), ("tril_indices", 3, 4), ("triu_indices", 3, 4, 1),
+    # pointwise
+    ("multiply.Tensor", f(2, 3), f(3)), ("subtract.Tensor", f(2, 3), f(3), 2), ("divide.Tensor", i(2, 3), i(3)), ("divide.Tensor_mode", i(3), i(3) + 1, "floor"), ("true_divide.Scalar", i(3), 2),
+    ("greater.Tensor", f(3), f(3)), ("less_equal.Scalar", f(3), 1), ("not_equal.Tensor", f(3), f(3)), ("__and__.Tensor", b(3), b(3)), ("__or__.Scalar", i(3), 1), ("__xor__.Tensor", i(3), i(3)),
+    ("__lshift__.Scalar", i(3), 1), ("__rshift__.Tensor", i(3), i(3)), ("clip", f(3), 0.1, 0.5), ("clip.Tensor", f(3), f(3)), ("max.other", f(2, 3), f(3)), ("min.other", f(3), f(3)),
+    ("absolute", f(3)), ("negative", f(3)), ("fix", f(3)), ("arcsin", f(3)), ("arctan2", f(3), f(3)), ("special_expit", f(3)), ("special_xlogy", f(3), f(3)), ("special_ndtr", f(3)),
+    ("to.dtype", f(2, 3), torch.float16), ("to.dtype", f(2, 3, order=(1, 0)), torch.float64), ("type_as", f(2, 3), i(1)), ("to.other", f(3), i(1)), ("positive", f(3)), ("dropout", f(3), 0.5, False),
+    ("feature_dropout", f(2, 3), 0.5, False), ("native_dropout", f(3), 0.5, False), ("rrelu", f(3)), ("prelu", f(2, 3, 4), f(3)), ("prelu", f(2, 3), f(1)), ("glu", f(2, 6)), ("glu", f(2, 6, 3), 1),
+    ("isclose", f(3), f(3)), ("isreal", f(3)), ("float_power.Tensor_Scalar", f(3), 2), ("float_power.Scalar", 2, f(3)), ("ldexp.Tensor", f(3), i(3)), ("diff", f(3, 4)), ("diff", i(5), 2), ("diff", f(3, 4), 1, 0, f(1, 4)),
+    ("diff", b(5)), ("trapezoid.x", f(2, 5), f(5)), ("trapezoid.dx", f(2, 5)), ("cumulative_trapezoid.dx", f(2, 5)), ("cumulative_trapezoid.x", f(2, 5), f(2, 5)),
+    # reductions
+    ("var", f(2, 3)), ("var.dim", f(2, 3), [1], True, True), ("std", f(2, 3)), ("std.dim", f(2, 3), [0]), ("var_mean", f(2, 3)), ("std_mean.dim", f(2, 3), [1], False),
+    ("norm.Scalar", f(2, 3)), ("norm.ScalarOpt_dim", f(2, 3), 2, [1]), ("norm.ScalarOpt_dim", f(2, 3), None, [1], True), ("norm.ScalarOpt_dtype", f(2, 3), 1, torch.float64), ("frobenius_norm.dim", f(2, 3, 4), [1, 2]),
+    ("linalg_norm", f(2, 3)), ("linalg_norm", f(2, 3), 1, [1]), ("linalg_norm", f(2, 3), inf), ("linalg_norm.ord_str", f(2, 3), "fro"), ("linalg_matrix_norm", f(2, 3, 4), 1), ("linalg_matrix_norm", f(2, 3, 4), inf, [0, 1], True),
+    ("linalg_matrix_norm.str_ord", f(2, 3, 4)), ("count_nonzero", f(2, 3)), ("count_nonzero.dim_IntList", f(2, 3), [0]), ("nansum", f(2, 3), [1]), ("nansum", f(2, 3)), ("nanmean", f(2, 3), [0], True), ("nanmean", f(2, 3)),
+    ("aminmax", f(2, 3)), ("aminmax", f(2, 3), 1), ("argsort", f(2, 3)), ("argsort.stable", f(2, 3), True, 0), ("special_logsumexp", f(2, 3), [1]), ("trace", f(3, 3)), ("dist", f(3), f(3)), ("kthvalue", f(2, 5), 2),
+    ("kthvalue", f(2, 5), 2, 0, True), ("median", f(2, 5)), ("median.dim", f(2, 5), 1), ("nanmedian", f(5)), ("nanmedian.dim", f(2, 5), 0, True), ("cov", f(3, 5)), ("cov", f(5)), ("linalg_vecdot", f(2, 3), f(2, 3)),
+    # indexing
+    ("take", f(2, 3), i(4)), ("take_along_dim", f(2, 3), i(2, 2), 1), ("take_along_dim", f(2, 3), i(1, 2), 1), ("take_along_dim", f(2, 3), i(4)), ("slice_scatter", f(5, 3), f(2, 3), 0, 1, 3), ("select_scatter", f(5, 3), f(3), 0, 2),
+    ("diagonal_scatter", f(3, 3), f(3)), ("as_strided_scatter", f(3, 3), f(2, 2), s22, [3, 1], 1), ("diag_embed", f(2, 3)), ("diag_embed", f(2, 3), 1, 0, 2), ("diag", f(3)), ("diag", f(3, 4), 1), ("diagflat", f(2, 2)),
+    ("one_hot", i(2, 3), 4), ("isin.Tensor_Tensor", i(2, 3), i(4)), ("isin.Tensor_Scalar", i(3), 1), ("bucketize.Tensor", f(2, 3), f(4)), ("searchsorted.Tensor", f(2, 4), f(2, 3)), ("searchsorted.Tensor", f(4), f(2, 3), True),
+    ("cross", f(2, 3), f(2, 3)), ("linalg_cross", f(3, 2), f(3, 2), 0), ("_unsafe_index.Tensor", f(4, 5), [None, i(3)]), ("index_put", f(4, 5), [b(4, 5)], torch.rand(())),
+    # pooling and padding
+    ("max_pool1d", f(2, 3, 9), 3, 2, 1), ("max_pool1d", f(2, 3, 9), 3), ("max_pool2d", f(2, 3, 9, 8), 3, 2, 1), ("max_pool2d", f(2, 3, 9, 8, order=CL), 2), ("max_pool2d", f(3, 9, 8), 3, 2, 0, 1, True), ("max_pool3d", f(1, 2, 5, 6, 7), 2),
+    ("max_pool1d_with_indices", f(2, 3, 9), 3), ("adaptive_avg_pool1d", f(2, 3, 9), [4]), ("adaptive_avg_pool1d", f(2, 3, 9), [1]), ("adaptive_avg_pool2d", f(2, 3, 9, 8), s11), ("adaptive_avg_pool2d", f(2, 3, 9, 8, order=CL), s11),
+    ("adaptive_avg_pool2d", f(2, 3, 9, 8), [3, 2]), ("adaptive_avg_pool2d", f(2, 3, 9, 8, order=CL), [3, 2]), ("adaptive_avg_pool3d", f(1, 2, 5, 6, 7), [1, 1, 1]), ("adaptive_avg_pool3d", f(1, 2, 5, 6, 7), [2, 2, 2]),
+    ("adaptive_max_pool1d", f(2, 3, 9), [4]), ("pad", f(2, 3, 4), [1, 2]), ("pad", f(2, 3, 4), [1, 2], "constant", 2.0), ("pad", f(2, 3, 4), [1, 2], "reflect"), ("pad", f(2, 3, 4, 5), [1, 2, 1, 0], "replicate"), ("pad", f(2, 3, 4), [1, 2], "circular"),
+    ("grid_sampler", f(2, 3, 4, 5), f(2, 6, 7, 2), 0, 0, False), ("affine_grid_generator", f(2, 2, 3), [2, 3, 4, 5], False), ("im2col", f(2, 3, 8, 9), [3, 2], [1, 2], [1, 0], [2, 1]), ("im2col", f(3, 8, 9), s22, s11, [0, 0], s11),
+    # losses
+    *[("mse_loss", f(2, 3), f(2, 3), r) for r in (0, 1, 2)], ("l1_loss", f(2, 3), f(2, 3)), ("smooth_l1_loss", f(2, 3), f(2, 3), 0, 0.5), ("huber_loss", f(2, 3), f(2, 3), 0), ("kl_div", f(2, 3), f(2, 3), 2), ("kl_div", f(2, 3), f(2, 3), 0, True),
+    ("binary_cross_entropy", f(2, 3), f(2, 3), f(3)), ("binary_cross_entropy_with_logits", f(2, 3), f(2, 3), None, f(3), 0), ("nll_loss", f(4, 3), i(4)), ("nll_loss_nd", f(4, 3), i(4), f(3), 0), ("nll_loss_nd", f(4, 3, 5), i(4, 5)), ("nll_loss2d", f(2, 3, 4, 5), i(2, 4, 5), None, 0),
+    ("nll_loss_forward", f(4, 3), i(4), None, 1, -100), ("cross_entropy_loss", f(4, 3), i(4)), ("cross_entropy_loss", f(4, 3), i(4), f(3), 1, -100, 0.1), ("cross_entropy_loss", f(4, 3), f(4, 3), f(3), 0, -100, 0.1),
+    ("cross_entropy_loss", f(3), torch.tensor(1)), ("cross_entropy_loss", f(2, 3, 5), i(2, 5), None, 0), ("cosine_similarity", f(2, 3), f(2, 3)), ("cosine_similarity", f(2, 3, 4), f(1, 3, 4), -1), ("pairwise_distance", f(2, 3), f(2, 3)),
+    ("pairwise_distance", f(2, 3), f(2, 3), 1.0, 1e-6, True), ("triplet_margin_loss", f(2, 3), f(2, 3), f(2, 3)), ("triplet_margin_loss", f(2, 3), f(2, 3), f(2, 3), 1.0, 2.0, 1e-6, True, 0), ("margin_ranking_loss", f(3), f(3), f(3), 0.5, 0),
+    ("hinge_embedding_loss", f(3), f(3)), ("soft_margin_loss", f(3), f(3)), ("cosine_embedding_loss", f(2, 3), f(2, 3), f(2), 0.0, 0), ("poisson_nll_loss", f(3), f(3), True, False, 1e-8, 0), ("poisson_nll_loss", f(3), f(3), False, True, 1e-8, 0),
+    # attention and cells
+    ("_scaled_dot_product_flash_attention_for_cpu", f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8)), ("lstm_cell", f(2, 3), [f(2, 4), f(2, 4)], f(16, 3), f(16, 4), f(16), f(16)), ("gru_cell", f(2, 3), f(2, 4), f(12, 3), f(12, 4)),
+    ("rnn_tanh_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4), f(4), f(4)), ("rnn_relu_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4)), ("cdist", f(5, 3), f(4, 3)), ("cdist", f(2, 5, 3), f(2, 4, 3), 1.0),
+]
+
+
+def type_text(t):
+    """As coil prints a type; strides of dims of size 1 (or of empty tensors) are contiguous ones."""
+    text = f"{NAMES[t.dtype]}[{', '.join(map(str, t.shape))}]"
+    if t.is_contiguous():
+        return text
+    return f"{text} strides [{', '.join(map(str, t.stride()))}]"
+
+
+class Text:
+    """Arguments as text; tensors become inputs."""
+
+    def __init__(self):
+        self.inputs = []
+
+    def of(self, value):
+        if isinstance(value, torch.Tensor):
+            self.inputs.append(f"%a{len(self.inputs)}: {type_text(value)}")
+            return f"%a{len(self.inputs) - 1}"
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(self.of(v) for v in value)}]"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return f'"{value}"'
+        if isinstance(value, torch.dtype):
+            return NAMES[value]
+        return repr(value)
+
+
+def split_args(schema, args):
+    """(positional, keyword) arguments of a case."""
+    positional, keywords = [], {}
+    for value, spec in zip(args, schema.arguments):
+        if spec.kwarg_only:
+            keywords[spec.name] = value
+        else:
+            positional.append(value)
+    return positional, keywords
+
+
+def case_line(number, op, args):
+    name, _, overload = op.partition(".")
+    target = getattr(getattr(aten, name), overload or "default")
+    positional, keywords = split_args(target._schema, args)
+    result = target(*positional, **keywords)
+    results = list(result) if isinstance(result, (list, tuple)) else [result]
+    text = Text()
+    words = [text.of(v) for v in positional] + [f"{k}={text.of(v)}" for k, v in keywords.items()]
+    outs = ", ".join(f"%r{i}" for i in range(len(results)))
+    graph = f"graph g{number}({', '.join(text.inputs)}) {{ {outs} = {op}({', '.join(words)}) return {outs} }}"
+    return f"{graph} -> {'; '.join(type_text(r) for r in results)}"
+
+
+def main():
+    torch.manual_seed(0)
+    lines = [case_line(n, case[0], case[1:]) for n, case in enumerate(CASES)]
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text("\n".join(lines) + "\n")
+    print(f"{len(lines)} cases")
+
+
+if __name__ == "__main__":
+    main()

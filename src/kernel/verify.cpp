@@ -1,0 +1,279 @@
+// The verifier of level 3: each error names the stage and the instruction.
+
+#include <algorithm>
+#include <set>
+
+#include "kernel/kernel.h"
+#include "loop/verifier.h"
+
+namespace coil {
+namespace {
+
+constexpr std::size_t kMaxTileRank = 3;
+
+class KernelVerifier {
+ public:
+  explicit KernelVerifier(const Kernel& kernel) : kernel_(kernel), syms_(*kernel.syms) {}
+
+  Status run() {
+    for (sym::Expr s : kernel_.symbols) {
+      if (!is_variable(s)) return error("a symbol is no variable");
+      if (!scope_.insert(s).second) return error("symbol {} is listed twice", syms_.var(s).name);
+    }
+    for (const KernelBuffer& b : kernel_.buffers)
+      if (const Status s = buffer(b); !s.ok()) return in_context("buffer %" + b.name, s.error());
+    if (const Status s = axes(kernel_.grid); !s.ok()) return in_context("grid", s.error());
+    stored_.resize(kernel_.buffers.size(), false);
+    accumulated_in_.resize(kernel_.num_accumulators, kNowhere);
+    finished_.resize(kernel_.num_accumulators, false);
+    if (kernel_.stages.empty()) return error("there is no stage");
+    for (stage_ = 0; stage_ < kernel_.stages.size(); ++stage_) COIL_TRY(stage(kernel_.stages[stage_]));
+    COIL_TRY(whole());
+    if (const Status s = mapping(); !s.ok()) return in_context("mapping", s.error());
+    return Ok{};
+  }
+
+ private:
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+
+  bool is_variable(sym::Expr e) const {
+    return e.valid() && e.index < syms_.size() && syms_.kind(e) == sym::Kind::Var;
+  }
+
+  /// The expression uses symbols, axes and indices that are in scope.
+  Status expr(sym::Expr e) const {
+    if (!e.valid() || e.index >= syms_.size()) return error("an expression is missing");
+    std::vector<sym::Expr> used;
+    syms_.variables(e, used);
+    for (sym::Expr v : used)
+      if (!scope_.contains(v)) return error("{} uses {}, which is not in scope", syms_.text(e), syms_.var(v).name);
+    return Ok{};
+  }
+
+  Status buffer(const KernelBuffer& b) const {
+    if (is_complex(b.dtype)) return error("complex elements are pairs of {} in a kernel", name(real_of(b.dtype)));
+    for (sym::Expr e : b.shape) COIL_TRY(expr(e));
+    std::set<std::pair<u32, i64>> entries;
+    for (const LayoutEntry& e : b.layout.entries) {
+      if (e.dim >= b.shape.size()) return error("its layout names dim {} of {}", e.dim, b.shape.size());
+      if (e.factor < 1 || !entries.insert({e.dim, e.factor}).second)
+        return error("its layout has factor {} of dim {} twice or wrong", e.factor, e.dim);
+      COIL_TRY(expr(e.stride));
+    }
+    for (u32 d = 0; d < b.shape.size(); ++d)
+      if (!entries.contains({d, 1})) return error("its layout leaves out dim {}", d);
+    if (b.layout.offset.valid()) COIL_TRY(expr(b.layout.offset));
+    return Ok{};
+  }
+
+  Status axes(const std::vector<Axis>& items) {
+    for (const Axis& a : items) COIL_TRY(expr(a.extent));  // extents know symbols only
+    for (const Axis& a : items) {
+      if (!is_variable(a.var)) return error("an axis is no variable");
+      if (!scope_.insert(a.var).second) return error("axis {} is there twice", syms_.var(a.var).name);
+      axes_.insert(a.var);
+    }
+    return Ok{};
+  }
+
+  Status stage(const Stage& s) {
+    const std::string where = str("stage {}", stage_);
+    const std::set<sym::Expr> outer = scope_;
+    if (const Status st = axes(s.loop); !st.ok()) return in_context(where, st.error());
+    for (std::size_t i = 0; i < s.insts.size(); ++i)
+      if (const Status st = inst(s.insts[i]); !st.ok())
+        return in_context(str("{}, instruction {} ({})", where, i, describe(s.insts[i])), st.error());
+    if (s.loop.empty()) return Ok{};
+    // What a loop left lives on in its accumulators only.
+    scope_ = outer;
+    first_ = next_;
+    return Ok{};
+  }
+
+  std::string describe(const KernelInst& k) const {
+    const std::string results = join(k.inst.results, ", ", [](Val v) { return str("v{}", v.index); });
+    const std::string left = results.empty() ? "" : results + " = ";
+    const std::string at = k.buffer < kernel_.buffers.size() ? " %" + kernel_.buffers[k.buffer].name : "";
+    switch (k.kind) {
+      case KernelOp::Load: return left + "load" + at;
+      case KernelOp::Store: return "store" + at;
+      case KernelOp::Const: return left + "const";
+      case KernelOp::Value: return left + "value";
+      case KernelOp::Scalar: return left + "scalar";
+      case KernelOp::Index: return "index";
+      case KernelOp::Op: return left + std::string(ops::info(k.inst.op).name);
+      case KernelOp::Accumulate: return str("a{} = accumulate", k.accumulator);
+      case KernelOp::Finish: return left + str("finish a{}", k.accumulator);
+      case KernelOp::Scan: return left + "scan";
+    }
+    COIL_UNREACHABLE();
+  }
+
+  Status use(Val v) const {
+    if (!v.valid() || v.index >= next_) return error("uses a value that is not defined yet");
+    if (v.index < first_) return error("uses v{}, which lives in an earlier loop only", v.index);
+    return Ok{};
+  }
+  DType dtype(Val v) const { return kernel_.val_dtypes[v.index]; }
+
+  Status inst(const KernelInst& k) {
+    const Inst& i = k.inst;
+    for (Val v : i.operands) COIL_TRY(use(v));
+    if (i.mask.valid()) {
+      COIL_TRY(use(i.mask));
+      if (dtype(i.mask) != DType::b8) return error("the mask is {}", name(dtype(i.mask)));
+    }
+    switch (k.kind) {
+      case KernelOp::Load: {
+        COIL_TRY(element(k));
+        if (i.mask.valid() && i.other.dtype != i.dtype) return error("the masked-off value is {}", name(i.other.dtype));
+        return define(i, {i.dtype});
+      }
+      case KernelOp::Store: return store(k);
+      case KernelOp::Const:
+        if (i.constant.dtype != i.dtype) return error("a constant of {} for {}", name(i.constant.dtype), name(i.dtype));
+        return define(i, {i.dtype});
+      case KernelOp::Value:
+        COIL_TRY(expr(i.expr));
+        return define(i, {DType::i64});
+      case KernelOp::Scalar:
+        if (std::ranges::find(kernel_.scalars, i.scalar) == kernel_.scalars.end())
+          return error("scalar {} is no argument", i.scalar);
+        return define(i, {i.dtype});
+      case KernelOp::Index: return index(i);
+      case KernelOp::Op: {
+        std::vector<DType> dtypes;
+        for (Val v : i.operands) dtypes.push_back(dtype(v));
+        COIL_TRY(loop_verify::check_op(i.op, dtypes, i.dtype));
+        return define(i, {i.dtype});
+      }
+      case KernelOp::Accumulate: return accumulate(k);
+      case KernelOp::Finish: return finish(k);
+      case KernelOp::Scan:
+        COIL_TRY(combining(i));
+        if (kernel_.stages[stage_].loop.empty()) return error("there is no loop to go along");
+        return define(i, kernel_.combines[i.combine].values);
+    }
+    COIL_UNREACHABLE();
+  }
+
+  Status define(const Inst& i, const std::vector<DType>& dtypes) {
+    if (i.results.size() != dtypes.size()) return error("{} results, expected {}", i.results.size(), dtypes.size());
+    for (std::size_t r = 0; r < dtypes.size(); ++r) {
+      if (i.results[r].index != next_ || next_ >= kernel_.val_dtypes.size())
+        return error("v{} is not the next value", i.results[r].index);
+      if (kernel_.val_dtypes[next_] != dtypes[r])
+        return error("v{} is listed as {}, not {}", next_, name(kernel_.val_dtypes[next_]), name(dtypes[r]));
+      ++next_;
+    }
+    return Ok{};
+  }
+
+  Status element(const KernelInst& k) const {
+    if (k.buffer >= kernel_.buffers.size()) return error("there is no buffer {}", k.buffer);
+    const KernelBuffer& b = kernel_.buffers[k.buffer];
+    if (k.inst.dtype != b.dtype) return error("dtype {} of a buffer of {}", name(k.inst.dtype), name(b.dtype));
+    if (k.inst.index.size() != b.shape.size())
+      return error("{} indices for {} dims", k.inst.index.size(), b.shape.size());
+    for (sym::Expr e : k.inst.index) COIL_TRY(expr(e));
+    return Ok{};
+  }
+
+  Status store(const KernelInst& k) {
+    COIL_TRY(element(k));
+    const KernelBuffer& b = kernel_.buffers[k.buffer];
+    if (k.inst.operands.size() != 1) return error("stores {} values", k.inst.operands.size());
+    if (dtype(k.inst.operands[0]) != b.dtype)
+      return error("stores {} in a buffer of {}", name(dtype(k.inst.operands[0])), name(b.dtype));
+    if (!b.written) return error("the buffer is not marked as written");
+    stored_[k.buffer] = true;
+    return define(k.inst, {});
+  }
+
+  Status index(const Inst& i) {
+    if (i.operands.size() != 1 || dtype(i.operands[0]) != DType::i64) return error("an index is made from one i64");
+    COIL_TRY(expr(i.extent));
+    if (!is_variable(i.expr) || syms_.var(i.expr).role != sym::Role::Value)
+      return error("an index defines a variable of role value");
+    if (!scope_.insert(i.expr).second) return error("index {} is defined twice", syms_.var(i.expr).name);
+    return define(i, {});
+  }
+
+  /// A named combine lifts one element; a region takes its values as they are.
+  Status combining(const Inst& i) const {
+    if (i.combine >= kernel_.combines.size()) return error("there is no combine {}", i.combine);
+    const ops::Combine& c = kernel_.combines[i.combine];
+    COIL_TRY(loop_verify::check_combine(c));
+    const std::size_t elements = c.name.empty() ? c.values.size() : 1;
+    if (i.operands.size() != elements) return error("{} operands, expected {}", i.operands.size(), elements);
+    for (std::size_t e = 0; e < elements; ++e)
+      if (dtype(i.operands[e]) != c.values[e])
+        return error("takes {} as {}", name(dtype(i.operands[e])), name(c.values[e]));
+    const u32 lanes = i.tree.lanes;
+    if (lanes == 0 || (lanes & (lanes - 1)) != 0 || i.tree.accs == 0)
+      return error("a tree of {}x{}: lanes are a power of two", lanes, i.tree.accs);
+    return Ok{};
+  }
+
+  Status accumulate(const KernelInst& k) {
+    COIL_TRY(combining(k.inst));
+    if (k.accumulator >= kernel_.num_accumulators) return error("there is no accumulator {}", k.accumulator);
+    if (kernel_.stages[stage_].loop.empty()) return error("there is no loop to go over");
+    if (accumulated_in_[k.accumulator] != kNowhere) return error("a{} is accumulated twice", k.accumulator);
+    accumulated_in_[k.accumulator] = stage_;
+    return define(k.inst, {});
+  }
+
+  Status finish(const KernelInst& k) {
+    if (k.accumulator >= kernel_.num_accumulators) return error("there is no accumulator {}", k.accumulator);
+    const std::size_t from = accumulated_in_[k.accumulator];
+    if (from == kNowhere || from == stage_) return error("a{} is finished before its loop has ended", k.accumulator);
+    if (finished_[k.accumulator]) return error("a{} is finished twice", k.accumulator);
+    if (!kernel_.stages[stage_].loop.empty()) return error("a{} is finished inside of a loop", k.accumulator);
+    if (k.inst.combine >= kernel_.combines.size()) return error("there is no combine {}", k.inst.combine);
+    finished_[k.accumulator] = true;
+    return define(k.inst, kernel_.combines[k.inst.combine].values);
+  }
+
+  Status whole() const {
+    if (next_ != kernel_.val_dtypes.size())
+      return error("{} values are defined, {} are listed", next_, kernel_.val_dtypes.size());
+    for (u32 a = 0; a < kernel_.num_accumulators; ++a)
+      if (!finished_[a]) return error("a{} is never finished", a);
+    for (std::size_t b = 0; b < stored_.size(); ++b)
+      if (kernel_.buffers[b].written && !stored_[b])
+        return error("buffer %{} is marked as written, and nothing stores to it", kernel_.buffers[b].name);
+    return Ok{};
+  }
+
+  Status mapping() const {
+    const Mapping& m = kernel_.mapping;
+    if (!m.units.valid()) return Ok{};  // not mapped yet
+    if (m.tile.size() > kMaxTileRank) return error("a tile of rank {}; {} is the most", m.tile.size(), kMaxTileRank);
+    std::set<sym::Expr> tiled;
+    for (const TileDim& t : m.tile) {
+      if (!axes_.contains(t.axis)) return error("a tile dim is no axis of the kernel");
+      if (!tiled.insert(t.axis).second) return error("axis {} is tiled twice", syms_.var(t.axis).name);
+      if (t.extent < 1) return error("a tile of {} along {}", t.extent, syms_.var(t.axis).name);
+    }
+    if (m.grain < 1 || m.chunk < 0) return error("grain {} and chunk {}", m.grain, m.chunk);
+    return expr(m.units);
+  }
+
+  const Kernel& kernel_;
+  const sym::Arena& syms_;
+  std::set<sym::Expr> scope_;  // symbols, the grid's axes, and those of the present stage
+  std::set<sym::Expr> axes_;   // of grid and all stages
+  std::vector<bool> stored_;   // by buffer
+  std::vector<std::size_t> accumulated_in_;  // by accumulator: the stage
+  std::vector<bool> finished_;
+  std::size_t stage_ = 0;
+  std::size_t next_ = 0;   // values defined so far
+  std::size_t first_ = 0;  // values below live in an earlier loop
+};
+
+}  // namespace
+
+Status verify(const Kernel& kernel) { return KernelVerifier(kernel).run(); }
+
+}  // namespace coil
