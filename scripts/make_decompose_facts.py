@@ -84,7 +84,7 @@ CASES = [
     ("moveaxis.int", f(2, 3, 4), 2, 0), ("reshape", f(2, 3, 4), [6, 4]), ("reshape", f(2, 3, 4), [3, -1]), ("reshape", f(2, 3, 4, order=(1, 0, 2)), [6, 4]),
     ("reshape", f(2, 3, 4, order=(1, 0, 2)), [2, 3, 2, 2]), ("reshape_as", f(2, 6), f(3, 4)), ("view_as", f(2, 6), f(3, 4)), ("ravel", f(2, 3)),
     ("ravel", f(2, 3, order=(1, 0))), ("flatten.using_ints", f(2, 3, 4), 1), ("flatten.using_ints", f(2, 3, 4, order=(1, 0, 2)), 0, 1),
-    ("flatten.using_ints", f(()) if False else torch.rand(())), ("unflatten.int", f(2, 12), 1, [3, -1]), ("expand_as", f(3, 1), f(2, 3, 4)),
+    ("flatten.using_ints", torch.rand(())), ("unflatten.int", f(2, 12), 1, [3, -1]), ("expand_as", f(3, 1), f(2, 3, 4)),
     ("broadcast_to", f(3, 1), [2, 3, 4]), ("broadcast_tensors", [f(3, 1), f(4)]), ("meshgrid", [f(3), f(4)]), ("meshgrid.indexing", [f(3), f(4)], "xy"),
     ("meshgrid.indexing", [f(3), f(4), f(2)], "ij"), ("squeeze", f(1, 3, 1)), ("squeeze.dim", f(1, 3, 1), 0), ("squeeze.dim", f(1, 3, 1), 1), ("narrow", f(5, 4), 0, 1, 3),
     ("contiguous", f(2, 3, order=(1, 0))), ("contiguous", f(2, 3)), ("atleast_1d", torch.rand(())), ("atleast_2d", f(3)), ("atleast_3d", f(3)), ("atleast_3d", f(2, 3)),
@@ -108,7 +108,7 @@ CASES = [
     ("absolute", f(3)), ("negative", f(3)), ("fix", f(3)), ("arcsin", f(3)), ("arctan2", f(3), f(3)), ("special_expit", f(3)), ("special_xlogy", f(3), f(3)), ("special_ndtr", f(3)),
     ("to.dtype", f(2, 3), torch.float16), ("to.dtype", f(2, 3, order=(1, 0)), torch.float64), ("type_as", f(2, 3), i(1)), ("to.other", f(3), i(1)), ("positive", f(3)), ("dropout", f(3), 0.5, False),
     ("feature_dropout", f(2, 3), 0.5, False), ("native_dropout", f(3), 0.5, False), ("rrelu", f(3)), ("prelu", f(2, 3, 4), f(3)), ("prelu", f(2, 3), f(1)), ("glu", f(2, 6)), ("glu", f(2, 6, 3), 1),
-    ("isclose", f(3), f(3)), ("isreal", f(3)), ("float_power.Tensor_Scalar", f(3), 2), ("float_power.Scalar", 2, f(3)), ("ldexp.Tensor", f(3), i(3)), ("diff", f(3, 4)), ("diff", i(5), 2), ("diff", f(3, 4), 1, 0, f(1, 4)),
+    ("isclose", f(3), f(3)), ("alpha_dropout", f(3), 0.5, False), ("feature_alpha_dropout", f(2, 3), 0.5, False), ("isreal", f(3)), ("float_power.Tensor_Scalar", f(3), 2), ("float_power.Scalar", 2, f(3)), ("ldexp.Tensor", f(3), i(3)), ("diff", f(3, 4)), ("diff", i(5), 2), ("diff", f(3, 4), 1, 0, f(1, 4)),
     ("diff", b(5)), ("trapezoid.x", f(2, 5), f(5)), ("trapezoid.dx", f(2, 5)), ("cumulative_trapezoid.dx", f(2, 5)), ("cumulative_trapezoid.x", f(2, 5), f(2, 5)),
     # reductions
     ("var", f(2, 3)), ("var.dim", f(2, 3), [1], True, True), ("std", f(2, 3)), ("std.dim", f(2, 3), [0]), ("var_mean", f(2, 3)), ("std_mean.dim", f(2, 3), [1], False),
@@ -118,7 +118,7 @@ CASES = [
     ("aminmax", f(2, 3)), ("aminmax", f(2, 3), 1), ("argsort", f(2, 3)), ("argsort.stable", f(2, 3), True, 0), ("special_logsumexp", f(2, 3), [1]), ("trace", f(3, 3)), ("dist", f(3), f(3)), ("kthvalue", f(2, 5), 2),
     ("kthvalue", f(2, 5), 2, 0, True), ("median", f(2, 5)), ("median.dim", f(2, 5), 1), ("nanmedian", f(5)), ("nanmedian.dim", f(2, 5), 0, True), ("cov", f(3, 5)), ("cov", f(5)), ("linalg_vecdot", f(2, 3), f(2, 3)),
     # indexing
-    ("take", f(2, 3), i(4)), ("take_along_dim", f(2, 3), i(2, 2), 1), ("take_along_dim", f(2, 3), i(1, 2), 1), ("take_along_dim", f(2, 3), i(4)), ("slice_scatter", f(5, 3), f(2, 3), 0, 1, 3), ("select_scatter", f(5, 3), f(3), 0, 2),
+    ("masked_scatter", f(2, 3), b(2, 3), f(6)), ("take", f(2, 3), i(4)), ("take_along_dim", f(2, 3), i(2, 2), 1), ("take_along_dim", f(2, 3), i(1, 2), 1), ("take_along_dim", f(2, 3), i(4)), ("slice_scatter", f(5, 3), f(2, 3), 0, 1, 3), ("select_scatter", f(5, 3), f(3), 0, 2),
     ("diagonal_scatter", f(3, 3), f(3)), ("as_strided_scatter", f(3, 3), f(2, 2), s22, [3, 1], 1), ("diag_embed", f(2, 3)), ("diag_embed", f(2, 3), 1, 0, 2), ("diag", f(3)), ("diag", f(3, 4), 1), ("diagflat", f(2, 2)),
     ("one_hot", i(2, 3), 4), ("isin.Tensor_Tensor", i(2, 3), i(4)), ("isin.Tensor_Scalar", i(3), 1), ("bucketize.Tensor", f(2, 3), f(4)), ("searchsorted.Tensor", f(2, 4), f(2, 3)), ("searchsorted.Tensor", f(4), f(2, 3), True),
     ("cross", f(2, 3), f(2, 3)), ("linalg_cross", f(3, 2), f(3, 2), 0), ("_unsafe_index.Tensor", f(4, 5), [None, i(3)]), ("index_put", f(4, 5), [b(4, 5)], torch.rand(())),
@@ -174,6 +174,8 @@ def split_args(schema, args):
     """(positional, keyword) arguments of a case."""
     positional, keywords = [], {}
     for value, spec in zip(args, schema.arguments):
+        if type(value) is int and spec.N is not None:  # one number for an int[N]
+            value = [value] * spec.N
         if spec.kwarg_only:
             keywords[spec.name] = value
         else:
@@ -196,7 +198,14 @@ def case_line(number, op, args):
 
 def main():
     torch.manual_seed(0)
-    lines = [case_line(n, case[0], case[1:]) for n, case in enumerate(CASES)]
+    lines, failures = [], []
+    for n, case in enumerate(CASES):
+        try:
+            lines.append(case_line(n, case[0], case[1:]))
+        except Exception as e:  # all wrong cases are listed at once
+            failures.append(f"{case[0]}: {str(e).splitlines()[0]}")
+    if failures:
+        raise SystemExit("\n".join(failures))
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("\n".join(lines) + "\n")
     print(f"{len(lines)} cases")

@@ -28,17 +28,24 @@ Status run_template(const Args& args, ThreadPool& pool, void (*run)(const Args&,
   return Ok{};
 }
 
-templates::ConstMatrix matrix(const CallOperand& o) { return {o.data, o.strides[1], o.strides[2], o.strides[0]}; }
+/// Matrices have a leading batch dim or none.
+i64 batch_stride(const CallOperand& o) { return o.strides.size() == 3 ? o.strides[0] : 0; }
+
+templates::ConstMatrix matrix(const CallOperand& o) {
+  const std::size_t row = o.strides.size() - 2;
+  return {o.data, o.strides[row], o.strides[row + 1], batch_stride(o)};
+}
 
 Status run_gemm(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
   templates::GemmArgs args;
-  args.batch = o[2].shape[0];
-  args.m = o[2].shape[1];
-  args.n = o[2].shape[2];
-  args.k = o[0].shape[2];
+  const std::size_t row = o[2].shape.size() - 2;
+  args.batch = row == 1 ? o[2].shape[0] : 1;
+  args.m = o[2].shape[row];
+  args.n = o[2].shape[row + 1];
+  args.k = o[0].shape[row + 1];
   args.a = matrix(o[0]);
   args.b = matrix(o[1]);
-  args.c = {o[2].data, o[2].strides[1], o[2].strides[2], o[2].strides[0]};
+  args.c = {o[2].data, o[2].strides[row], o[2].strides[row + 1], batch_stride(o[2])};
   args.in = o[0].dtype;
   args.out = o[2].dtype;
   const CpuTemplates& t = *call_of(attributes).table;

@@ -179,10 +179,22 @@ Values cross(Composite& c) {
   return {c.sub(plus, minus)};
 }
 
+/// The elements where the mask is true, in order, take the first elements of the source.
+Values masked_scatter(Composite& c) {
+  const Values both = c.broadcast_all({c.self(), c.tensor("mask")});
+  const ValueId flat = c.to(c.reshape(both[1], {c.n(-1)}), DType::i64);
+  const ValueId rank = c.sub(c.call("cumsum", {flat, c.n(0)}), c.n(1));
+  const ValueId source = c.reshape(c.tensor("source"), {c.n(-1)});
+  const ValueId taken =
+      c.call("index.Tensor", {source, Values{c.call("clamp_min", {rank, c.n(0)})}});
+  return {c.call("where.self", {both[1], c.view(taken, c.shape(both[0])), both[0]})};
+}
+
 constexpr DecompositionRow kRows[] = {
     {"_unsafe_index.Tensor", index},
     {"_unsafe_index_put", index_put},
     {"masked_select", masked_select},
+    {"masked_scatter", masked_scatter},
     {"nonzero_numpy", nonzero_numpy},
     {"where", nonzero_numpy},
     {"argwhere", argwhere},

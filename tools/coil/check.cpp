@@ -77,6 +77,12 @@ class Checker {
     return make_ready(model, options, environment);
   }
 
+  LoadedModel decomposed() const {
+    LoadedModel out;
+    out.program = base_->graph;
+    return out;
+  }
+
   /// A model with state is called twice, so that the state is seen.
   Status read_calls() {
     if (!common_.inputs.empty()) {
@@ -95,7 +101,7 @@ class Checker {
     const std::size_t extra = decisions_ ? decisions_->observed().size() : 0;
     std::shared_ptr<Compilation> observed = base_;
     if (extra > 0) {
-      const LoadedModel watched = with_outputs(LoadedModel{base_->graph, {}}, decisions_->observed());
+      const LoadedModel watched = with_outputs(decomposed(), decisions_->observed());
       observed = COIL_TRY(prepare_with(watched, interp_)).compilation;
     }
     oracle_ = COIL_TRY(run_oracle(observed->program, inputs_));
@@ -164,7 +170,7 @@ class Checker {
     if (!wrong) return Ok{};
     const Progress progress(str("bisecting on {}", target.name));
     Suspects suspects;
-    suspects.model = base_->from_graph ? LoadedModel{base_->graph, {}} : model_;
+    suspects.model = base_->from_graph ? decomposed() : model_;
     suspects.decisions = decisions_.get();
     suspects.inputs = &inputs_;
     suspects.prepare = [&](const LoadedModel& m, bool on_target) {
