@@ -25,7 +25,10 @@ fuzz_one() {
   local seeds=()
   [[ -d tests/fuzz/corpus/$name ]] && seeds=("tests/fuzz/corpus/$name")
   echo "[fuzz] $name for $seconds s"
-  if build-fuzz/fuzz/coil_fuzz_"$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+  local words=()
+  [[ -f tests/fuzz/$name.dict ]] && words=("-dict=tests/fuzz/$name.dict")
+  if build-fuzz/fuzz/coil_fuzz_"$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -malloc_limit_mb=512 -max_len=65536 ${words[@]+"${words[@]}"} \
     -artifact_prefix="build-fuzz/findings/$name-" "$folder" ${seeds[@]+"${seeds[@]}"} \
     >"$log" 2>&1 </dev/null; then
     echo "[fuzz] $name: clean, $(grep -oE '^#[0-9]+' "$log" | tail -n 1 | tr -d '#') runs"

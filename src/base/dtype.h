@@ -1,6 +1,7 @@
 #pragma once
 // Element types: their names, sizes, classes, and conversions of the 16- and 8-bit floats.
 
+#include <bit>
 #include <optional>
 #include <string_view>
 
@@ -63,14 +64,40 @@ inline DType compute_dtype(DType d) { return is_narrow_float(d) ? DType::f32 : d
 DType real_of(DType complex);
 DType complex_of(DType real);
 
-// Bit conversions, round to nearest even; NaN stays NaN, infinities and subnormals are kept.
-float f16_to_f32(u16 bits);
-u16 f32_to_f16(float value);
-float bf16_to_f32(u16 bits);
-u16 f32_to_bf16(float value);
-/// f64 to the 16-bit floats rounds to f32 first, as eager does.
+// Bit conversions, round to nearest even; NaN stays NaN, infinities and subnormals are kept. f64 to
+// the 16-bit floats rounds to f32 first, as eager does. Those of the 16-bit floats are inline: the
+// interpreter calls them for every element.
+inline float f16_to_f32(u16 bits) {
+  const u32 sign = u32(bits & 0x8000) << 16;
+  const u32 magnitude = bits & 0x7fff;
+  u32 result = (magnitude << 13) + (112u << 23);  // from bias 15 to bias 127
+  if (magnitude >= 0x7c00) result |= 0x7f800000u;
+  if (magnitude < 0x400) result = std::bit_cast<u32>(static_cast<float>(magnitude) * 0x1p-24f);
+  return std::bit_cast<float>(sign | result);
+}
+inline u16 f32_to_f16(float value) {
+  const u32 bits = std::bit_cast<u32>(value);
+  const u32 sign = bits >> 16 & 0x8000;
+  const u32 magnitude = bits & 0x7fffffff;
+  u32 result = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  // One unit of a subnormal result is 2^-24, which is also one unit of a float in [0.5, 1).
+  if (magnitude < 0x38800000)
+    result = std::bit_cast<u32>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
+  if (magnitude >= 0x477ff000) result = 0x7c00;  // from 65520 on
+  if (magnitude > 0x7f800000) result = 0x7e00;
+  return static_cast<u16>(sign | result);
+}
+inline float bf16_to_f32(u16 bits) { return std::bit_cast<float>(u32(bits) << 16); }
+inline u16 f32_to_bf16(float value) {
+  const u32 bits = std::bit_cast<u32>(value);
+  const u32 rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return static_cast<u16>(is_nan ? bits >> 16 | 0x40 : rounded);
+}
 float f8e4m3fn_to_f32(u8 bits);
-u8 f32_to_f8e4m3fn(float value);  // above the largest finite value: NaN, as in PyTorch
+/// The format has no infinity. Values above 448, the largest, and infinities give 448 of their sign,
+/// as in PyTorch 2.15.
+u8 f32_to_f8e4m3fn(float value);
 float f8e5m2_to_f32(u8 bits);
 u8 f32_to_f8e5m2(float value);
 

@@ -163,7 +163,10 @@ Arg FunctionalBuilder::read_arg(const ImportArg& arg) {
 }
 
 bool FunctionalBuilder::equal(sym::Expr a, sym::Expr b) {
-  return a == b || sym::Prover(syms(), graph_.facts).is_equal(a, b);
+  const sym::Prover prover(syms(), graph_.facts);
+  if (a == b || prover.is_equal(a, b)) return true;
+  if (assumed_ == nullptr || assumed_->empty()) return false;
+  return prover.is_equal(syms().substitute(a, *assumed_), syms().substitute(b, *assumed_));
 }
 
 void FunctionalBuilder::check_expected(const Type& found, const ImportCall& call, std::size_t index) {

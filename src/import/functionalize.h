@@ -58,6 +58,10 @@ class FunctionalBuilder {
   /// `reserved`: names that the program will use, so that names made here are different.
   FunctionalBuilder(Graph& graph, std::unordered_set<std::string> reserved);
 
+  /// The exporter's own assumptions: each symbol with one that has the range it took for granted.
+  /// Only stated types are compared under them. `pairs` may grow while this builder is used.
+  void assume(const std::vector<std::pair<sym::Expr, sym::Expr>>& pairs) { assumed_ = &pairs; }
+
   // Functions below throw BuildError where the program is wrong or not supported.
 
   TensorId add_base(ValueId value, Origin origin, u32 index);
@@ -138,6 +142,7 @@ class FunctionalBuilder {
   std::unordered_set<u32> defined_symbols_;  // of role Value
   std::map<std::string, Unsupported> unsupported_;
   std::vector<std::string> type_differences_;
+  const std::vector<std::pair<sym::Expr, sym::Expr>>* assumed_ = nullptr;
 };
 
 /// "3 ops are not supported: aten.foo (2x, first at model.py:12), ...".

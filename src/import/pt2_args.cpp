@@ -88,7 +88,7 @@ void fill_factory_dtype(const Schema& schema, const Type& stated, std::vector<Im
   if (!is_factory || !stated.is_tensor()) return;
   const Arg* given = std::get_if<Arg>(&args[static_cast<std::size_t>(dtype)]);
   if (given != nullptr && std::holds_alternative<None>(*given))
-    args[static_cast<std::size_t>(dtype)] = Arg(stated.dtype);
+    args[static_cast<std::size_t>(dtype)].emplace<Arg>(stated.dtype);
 }
 
 }  // namespace
@@ -107,9 +107,9 @@ std::vector<ImportArg> Pt2GraphReader::args_of(const Json& node, ImportCall& cal
     if (at != given.end()) {
       args.push_back(arg_of(*at->second, arg));
     } else if (arg.fallback) {
-      args.push_back(take(default_arg(builder_.syms(), arg)));
+      args.emplace_back(take(default_arg(builder_.syms(), arg)));
     } else {
-      args.push_back(Arg(None{}));
+      args.emplace_back(std::in_place_type<Arg>, None{});
     }
   }
   if (!call.expected.empty()) fill_factory_dtype(*schema, call.expected[0], args);

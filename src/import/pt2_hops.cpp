@@ -108,6 +108,7 @@ Pt2HopReader::Sub Pt2HopReader::read_sub(const Json& graph, const std::vector<Ty
   sub.graph.facts = outer.facts;
   sub.graph.composites = outer.composites;
   FunctionalBuilder builder(sub.graph, Pt2GraphReader::names(graph));
+  builder.assume(outer_.reading_.symbols.assumed());
   Pt2GraphReader reader(outer_.reading_, builder, graph);
   const Json& placeholders = array_of(field(graph, "inputs"));
   if (placeholders.size() != inputs.size())
@@ -117,7 +118,7 @@ Pt2HopReader::Sub Pt2HopReader::read_sub(const Json& graph, const std::vector<Ty
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string& own = reader.name_at(placeholders[i]);
     const ValueId value = sub.graph.add_value(builder.claim_name(own), inputs[i]);
-    sub.graph.inputs.push_back({own, value});
+    sub.graph.inputs.push_back({own, value, None{}});
     if (inputs[i].is_tensor()) {
       tensors[i] = builder.add_base(value, Origin::Input, static_cast<u32>(i));
       reader.define(own, tensors[i]);

@@ -30,6 +30,7 @@ Pt2ProgramReader::Parts::Parts(const Json& document, const CompositeRules* compo
       reading{symbols, composites, has_wrong_recurrent_states(document), {}},
       builder(program.graph, Pt2GraphReader::names(graph_of(document))) {
   program.graph.composites = composites;
+  builder.assume(symbols.assumed());
   if (const Json* version = find_field(document, "torch_version"))
     program.torch_version = text_of(*version);
 }
@@ -112,7 +113,7 @@ void Pt2ProgramReader::add_user_input(const Json& argument, const InputName& nam
   }
   const u32 index = static_cast<u32>(graph().inputs.size());
   const ValueId value = graph().add_value(parts_->builder.claim_name(placeholder), type);
-  graph().inputs.push_back({name.name, value});
+  graph().inputs.push_back({name.name, value, None{}});
   for (const std::string& path : name.paths) guard_inputs_[path] = value;
   if (is_tensor)
     define(placeholder, parts_->builder.add_base(value, Origin::Input, index));
@@ -138,7 +139,8 @@ void Pt2ProgramReader::add_constant_input(const Json& spec, const InputName& nam
   }
   const ValueId value =
       graph().add_value(parts_->builder.claim_name(text_field(spec, "name")), std::move(type));
-  graph().inputs.push_back({name.name, value});
+  const bool has_expression = graph().type(value).kind != TypeKind::None;
+  graph().inputs.push_back({name.name, value, has_expression ? Arg(None{}) : fixed.value});
   for (const std::string& path : name.paths) guard_inputs_[path] = value;
   parts_->program.fixed_inputs.push_back(std::move(fixed));
 }

@@ -15,6 +15,7 @@ void SymbolTable::set_range(const std::string& name, std::optional<i64> min, std
   const bool is_unbacked = name.starts_with('u');
   if (min && (is_unbacked || *min > kLargestAssumedMin)) range.lo = *min;
   if (max) range.hi = *max;
+  if (min) stated_min_[name] = *min;
 }
 
 Result<sym::Expr> SymbolTable::get(const std::string& name, Sign sign) {
@@ -32,6 +33,10 @@ Result<sym::Expr> SymbolTable::get(const std::string& name, Sign sign) {
   const sym::Expr var =
       syms_.variable({name, is_unbacked ? sym::Role::Value : sym::Role::Size, range, {}});
   variables_[name] = var;
+  if (const auto min = stated_min_.find(name); min != stated_min_.end() && min->second > range.lo) {
+    const sym::Range taken{min->second, std::max(range.hi, min->second)};
+    assumed_.emplace_back(var, syms_.variable({name, sym::Role::Size, taken, {}}));
+  }
   if (!is_unbacked) sizes_.push_back({var, std::nullopt});
   return var;
 }

@@ -27,6 +27,9 @@ class SymbolTable {
 
   /// A size or an int argument, in order of first use.
   const std::vector<SizeVar>& sizes() const { return sizes_; }
+  /// Symbols that the exporter took to be at least 1 or 2, though calls need not meet that, each with
+  /// a variable that does.
+  const std::vector<std::pair<sym::Expr, sym::Expr>>& assumed() const { return assumed_; }
   sym::Arena& syms() const { return syms_; }
 
  private:
@@ -34,6 +37,8 @@ class SymbolTable {
   std::map<std::string, sym::Range> ranges_;
   std::map<std::string, sym::Expr> variables_;
   std::vector<SizeVar> sizes_;
+  std::map<std::string, i64> stated_min_;
+  std::vector<std::pair<sym::Expr, sym::Expr>> assumed_;
 };
 
 /// An expression as sympy.srepr writes it: "Add(Symbol('s77', positive=True, integer=True), Integer(1))".

@@ -81,7 +81,7 @@ class Gpt2(nn.Module):
         from transformers import GPT2Config, GPT2LMHeadModel
 
         self.model = GPT2LMHeadModel(GPT2Config(
-            vocab_size=GPT_WORDS, n_positions=GPT_TOKENS, n_embd=512, n_layer=4, n_head=8, use_cache=False))
+            vocab_size=GPT_WORDS, n_positions=GPT_TOKENS, n_embd=512, n_layer=4, n_head=8, bos_token_id=None, eos_token_id=None))
 
     def forward(self, ids):
         return self.model(input_ids=ids, use_cache=False).logits

@@ -19,7 +19,10 @@ def as_arrays(prefix, values, suffix=""):
     for i, value in enumerate(pytree.tree_leaves(values)):
         if value is None or isinstance(value, str):
             continue
-        tensor = torch.as_tensor(value).detach().resolve_conj().contiguous()
+        if isinstance(value, float):
+            value = torch.tensor(value, dtype=torch.float64)
+        # A copy: a later call may write to what this one got or gave.
+        tensor = torch.as_tensor(value).detach().resolve_conj().clone(memory_format=torch.contiguous_format)
         bits = tensor.dtype == torch.bfloat16
         array = tensor.view(torch.uint16).numpy() if bits else tensor.numpy()
         arrays[f"{prefix}{i}{'_bf16' if bits else ''}{suffix}"] = array

@@ -54,7 +54,7 @@ TEST(DType, ComplexAndItsParts) {
 struct Format {
   const char* name;
   u32 max_finite;  // bits of the largest finite value
-  u32 overflow;    // bits of what is out of range: infinity, or NaN where there is none
+  u32 overflow;    // bits of what is out of range: infinity, or the largest where there is none
   u32 sign;
   double (*widen)(u32);
   u32 (*narrow)(float);
@@ -65,7 +65,7 @@ const Format kFormats[] = {
      [](float f) { return u32(f32_to_f16(f)); }},
     {"bf16", 0x7f7f, 0x7f80, 0x8000, [](u32 b) { return double(bf16_to_f32(static_cast<u16>(b))); },
      [](float f) { return u32(f32_to_bf16(f)); }},
-    {"f8e4m3fn", 0x7e, 0x7f, 0x80,
+    {"f8e4m3fn", 0x7e, 0x7e, 0x80,
      [](u32 b) { return double(f8e4m3fn_to_f32(static_cast<u8>(b))); },
      [](float f) { return u32(f32_to_f8e4m3fn(f)); }},
     {"f8e5m2", 0x7b, 0x7c, 0x80, [](u32 b) { return double(f8e5m2_to_f32(static_cast<u8>(b))); },
@@ -122,7 +122,8 @@ TEST(DType, NarrowingRoundsToNearestEven) {
           << format.name << " of " << value;
     };
     // The middle between two neighbours, and the floats beside it, decide the rule.
-    for (u32 b = 0; b<format.max_finite; b += format.max_finite> 1000 ? 3 : 1) {
+    const u32 step = format.max_finite > 1000 ? 3 : 1;
+    for (u32 b = 0; b < format.max_finite; b += step) {
       const float middle = static_cast<float>((values[b] + values[b + 1]) / 2);
       expect_nearest(middle);
       expect_nearest(std::nextafter(middle, 0.0f));

@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
-#include <minizip/zip.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "import/npz.h"
 
@@ -116,11 +115,25 @@ TEST(ImportNpz, WritesWhatItReads) {
 }
 
 TEST(ImportNpz, AFullDiskIsAnErrorAndLeavesNothing) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
-  const std::string folder = temporary("missing_folder");
-  const Status to_nowhere = write_npz(folder + "/x.npz", {});
-  EXPECT_FALSE(to_nowhere.ok());
-  EXPECT_FALSE(std::filesystem::exists(folder));
+  // A limit on the size of files stands in for a full disk: writing fails half-way.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::vector<float> values(100000, 1.0f);
+  const NpyArray array{"x", DType::f32, {100000}, reinterpret_cast<const std::byte*>(values.data()),
+                       400000, nullptr};
+  const std::string folder = temporary("full");
+  std::filesystem::create_directory(folder);
+  const Status written = write_npz(folder + "/x.npz", std::span(&array, 1));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_FALSE(written.ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(write_npz(folder + "/x.npz", {}).ok());  // no such folder
 }
 
 TEST(ImportNpz, ReadsTheFixtures) {

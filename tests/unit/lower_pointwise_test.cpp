@@ -23,7 +23,7 @@ bool is_function(const Formula& f) {
 }
 
 void check_calls(const Formula& f, std::string_view op) {
-  if (f.kind == Formula::Kind::Call) EXPECT_TRUE(is_function(f)) << op << ": " << f.name;
+  EXPECT_TRUE(f.kind != Formula::Kind::Call || is_function(f)) << op << ": " << f.name;
   for (const Formula& operand : f.operands) check_calls(operand, op);
 }
 

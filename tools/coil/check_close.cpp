@@ -45,31 +45,23 @@ Cut cut_of(const Graph& graph, const Node& node) {
   return is_bool(to) ? Cut::AtZero : Cut::AtNonzeroIntegers;
 }
 
-std::vector<i64> broadcast_shape(const std::vector<i64>& a, const std::vector<i64>& b) {
-  std::vector<i64> out(std::max(a.size(), b.size()), 1);
-  for (const std::vector<i64>* s : {&a, &b})
-    for (std::size_t d = 0; d < s->size(); ++d) {
-      i64& extent = out[out.size() - s->size() + d];
-      if ((*s)[d] != 1) extent = (*s)[d];
-    }
-  return out;
-}
-
 std::vector<bool> close_to(const Operand& x, const std::function<double(double)>& distance) {
   std::vector<bool> out;
-  for (double v : x.values) out.push_back(x.tolerance > 0 && distance(v) <= x.tolerance);
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    out.push_back(x.slack[i] > 0 && distance(x.values[i]) <= x.slack[i]);
   return out;
 }
 
 double from_integer(double v) { return std::fabs(v - std::nearbyint(v)); }
 
-/// f(value of a, value of b) over the broadcast of both.
+/// f(a, b, slack of a, slack of b) by element of the broadcast, where there is slack at all.
 template <class F>
 std::vector<bool> pairs(const Operand& a, const Operand& b, F f) {
   const std::vector<i64> shape = broadcast_shape(a.shape, b.shape);
-  const std::vector<double> x = broadcast(a, shape), y = broadcast(b, shape);
+  const std::vector<double> x = broadcast(a.values, a.shape, shape), y = broadcast(b.values, b.shape, shape);
+  const std::vector<double> s = broadcast(a.slack, a.shape, shape), t = broadcast(b.slack, b.shape, shape);
   std::vector<bool> out;
-  for (std::size_t i = 0; i < x.size(); ++i) out.push_back(f(x[i], y[i]));
+  for (std::size_t i = 0; i < x.size(); ++i) out.push_back(s[i] + t[i] > 0 && f(x[i], y[i], s[i], t[i]));
   return out;
 }
 
@@ -93,35 +85,48 @@ bool is_jump(std::string_view op) {
                      [&](const CutRow& row) { return row.gives_float && row.base == base_name(op); });
 }
 
-Operand operand_of(const runtime::Tensor& plain, const runtime::Tensor& wide, bool rounded) {
-  Operand out{wide.shape, as_doubles(wide), 0};
-  if (!rounded || !is_inexact(plain)) return out;
+Operand operand_of(const runtime::Tensor& plain, const runtime::Tensor& wide, Rounding rounding) {
+  Operand out{wide.shape, as_doubles(wide), {}, 0};
+  out.slack.resize(out.values.size(), 0);
+  if (rounding == Rounding::None || !is_inexact(plain)) return out;
   // Whole numbers that both runs agree on are exact, such as sums of a 0/1 mask.
-  const bool exact = identical(plain, wide) && std::all_of(out.values.begin(), out.values.end(), [](double v) {
-    return !std::isfinite(v) || v == std::nearbyint(v);
-  });
-  if (!exact) out.tolerance = tolerance_of(plain, wide);
+  const std::vector<double> p = as_doubles(plain);
+  bool exact = identical(plain, wide);
+  for (double v : out.values) exact &= !std::isfinite(v) || v == std::nearbyint(v);
+  if (exact) return out;
+  out.most = tolerance_of(plain, wide);
+  for (std::size_t i = 0; i < out.slack.size(); ++i)
+    if (rounding == Rounding::Many || p[i] != out.values[i]) out.slack[i] = out.most;
   return out;
 }
 
-Operand operand_of(double number) { return {{}, {number}, 0}; }
+Operand operand_of(double number) { return {{}, {number}, {0}, 0}; }
 
-std::vector<double> broadcast(const Operand& operand, const std::vector<i64>& shape) {
+std::vector<i64> broadcast_shape(const std::vector<i64>& a, const std::vector<i64>& b) {
+  std::vector<i64> out(std::max(a.size(), b.size()), 1);
+  for (const std::vector<i64>* s : {&a, &b})
+    for (std::size_t d = 0; d < s->size(); ++d) {
+      i64& extent = out[out.size() - s->size() + d];
+      if ((*s)[d] != 1) extent = (*s)[d];
+    }
+  return out;
+}
+
+std::vector<double> broadcast(const std::vector<double>& items, const std::vector<i64>& from,
+                              const std::vector<i64>& shape) {
   i64 count = 1;
   for (i64 e : shape) count *= e;
+  const std::size_t missing = shape.size() - from.size();
   std::vector<double> out;
   for (i64 n = 0; n < count; ++n) {
     i64 rest = n, at = 0, stride = 1;
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      const i64 index = rest % shape[d];
+    for (std::size_t d = shape.size(); d-- > missing;) {
+      const i64 index = rest % shape[d], extent = from[d - missing];
       rest /= shape[d];
-      const std::size_t missing = shape.size() - operand.shape.size();
-      if (d < missing) continue;
-      const i64 extent = operand.shape[d - missing];
       if (extent != 1) at += index * stride;
       stride *= extent;
     }
-    out.push_back(operand.values.at(static_cast<std::size_t>(at)));
+    out.push_back(items.at(static_cast<std::size_t>(at)));
   }
   return out;
 }
@@ -136,8 +141,8 @@ std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& 
     case Cut::AtZero: {
       const std::optional<Operand> y = operand("other");
       if (!y) return close_to(*x, [](double v) { return std::fabs(v); });
-      return pairs(*x, *y, [&](double a, double b) {
-        return (x->tolerance > 0 && std::fabs(a) <= x->tolerance) || (y->tolerance > 0 && std::fabs(b) <= y->tolerance);
+      return pairs(*x, *y, [](double a, double b, double s, double t) {
+        return (s > 0 && std::fabs(a) <= s) || (t > 0 && std::fabs(b) <= t);
       });
     }
     case Cut::AtIntegers: return close_to(*x, from_integer);
@@ -154,12 +159,10 @@ std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& 
     case Cut::OfQuotient: {
       const std::optional<Operand> y = operand("other");
       if (!y) return std::nullopt;
-      if (x->tolerance + y->tolerance == 0) return std::vector<bool>();  // both exact: decided everywhere
       if (cut == Cut::Between)
-        return pairs(*x, *y, [&](double a, double b) { return std::fabs(a - b) <= x->tolerance + y->tolerance; });
-      return pairs(*x, *y, [&](double a, double b) {
-        const double q = a / b;
-        return from_integer(q) <= (x->tolerance + std::fabs(q) * y->tolerance) / std::fabs(b);
+        return pairs(*x, *y, [](double a, double b, double s, double t) { return std::fabs(a - b) <= s + t; });
+      return pairs(*x, *y, [](double a, double b, double s, double t) {
+        return from_integer(a / b) <= (s + std::fabs(a / b) * t) / std::fabs(b);
       });
     }
   }
@@ -172,7 +175,7 @@ bool has_close_order(const Graph& graph, const Node& node, const Operands& opera
   const bool best_only = base == "argmax" || base == "argmin" || base == "max" || base == "min";
   if (!whole_row && !best_only && base != "topk") return false;
   const std::optional<Operand> x = operand("self");
-  if (!x || x->tolerance == 0 || x->values.empty()) return false;
+  if (!x || x->most == 0 || x->values.empty()) return false;
   std::vector<i64> shape = x->shape;
   std::optional<i64> dim = integer_argument(graph, node, "dim");
   if (!dim || shape.empty()) {
@@ -197,7 +200,7 @@ bool has_close_order(const Graph& graph, const Node& node, const Operands& opera
     const bool from_back = !smallest_first && !whole_row;
     if (from_back) std::reverse(values.begin(), values.end());
     for (std::size_t i = 1; i < values.size() && static_cast<i64>(i) < ranks; ++i)
-      if (std::fabs(values[i] - values[i - 1]) <= 2 * x->tolerance) return true;
+      if (std::fabs(values[i] - values[i - 1]) <= 2 * x->most) return true;
   }
   return false;
 }

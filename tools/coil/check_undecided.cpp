@@ -26,13 +26,25 @@ constexpr std::string_view kExact[] = {
     "cummin", "sign", "floor", "ceil", "trunc", "round", "heaviside", "max_pool2d_with_indices",
     "max_pool3d_with_indices", "adaptive_max_pool2d", "cond"};
 
-bool keeps_bits(std::string_view op) {
-  return std::find(std::begin(kExact), std::end(kExact), base_name(op)) != std::end(kExact);
-}
-
 bool holds_floats(const Type& type) {
   if (type.kind == TypeKind::Float) return true;
   return type.is_tensor() && (is_float(type.dtype) || is_complex(type.dtype));
+}
+
+bool keeps_bits(const Graph& graph, const Node& node) {
+  if (node.op == "_to_copy") {  // whole numbers; the plain run differs where they are too large
+    const auto* from = std::get_if<ValueId>(&node.args[0]);
+    return from && !holds_floats(graph.type(*from));
+  }
+  return std::find(std::begin(kExact), std::end(kExact), base_name(node.op)) != std::end(kExact);
+}
+
+/// One operation of IEEE 754, in f32 or f64.
+bool is_correctly_rounded(const Graph& graph, const Node& node) {
+  const DType dtype = graph.type(node.outs[0]).dtype;
+  const std::string_view base = base_name(node.op);
+  return (dtype == DType::f32 || dtype == DType::f64) &&
+         (base == "mul" || base == "sqrt" || base == "reciprocal" || node.op == "div.Tensor" || node.op == "div.Scalar");
 }
 
 /// Values of a node's arguments, those behind its symbolic integers included.
@@ -149,12 +161,14 @@ Decisions::Decisions(const Graph& graph) : graph_(graph) {
   find_decisions();
 }
 
-bool Decisions::is_rounded(const Node& node) const {
+Rounding Decisions::rounding_of(const Node& node) const {
   bool rounded = false, floats = false;
-  each_source(graph_, data_, node, [&](ValueId v) { rounded |= rounded_.get(v); });
+  each_source(graph_, data_, node, [&](ValueId v) { rounded |= rounded_.get(v) != Rounding::None; });
   for (ValueId out : node.outs)
     if (out.valid()) floats |= holds_floats(graph_.type(out));
-  return rounded || (floats && !keeps_bits(node.op));
+  if (rounded) return Rounding::Many;
+  if (!floats || keeps_bits(graph_, node)) return Rounding::None;
+  return is_correctly_rounded(graph_, node) ? Rounding::Once : Rounding::Many;
 }
 
 void Decisions::find_rounded() {
@@ -162,13 +176,12 @@ void Decisions::find_rounded() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Node& node : graph_.nodes)
-      if (is_rounded(node))
-        for (ValueId out : node.outs)
-          if (out.valid()) rounded_[out] = true;
+      for (ValueId out : node.outs)
+        if (out.valid()) rounded_[out] = rounding_of(node);
     for (const StateUpdate& update : graph_.state_updates) {
       const ValueId state = graph_.constants[update.constant].value;
-      if (!rounded_.get(update.value) || rounded_.get(state)) continue;
-      rounded_[state] = true;
+      if (rounded_.get(update.value) == Rounding::None || rounded_.get(state) != Rounding::None) continue;
+      rounded_[state] = Rounding::Many;
       changed = true;
     }
   }
@@ -184,7 +197,7 @@ void Decisions::find_decisions() {
   for (NodeId id : graph_.nodes.ids()) {
     const Node& node = graph_.nodes[id];
     bool from_rounded = false;
-    each_value(node.args, [&](ValueId v) { from_rounded |= rounded_.get(v) && holds_floats(graph_.type(v)); });
+    each_value(node.args, [&](ValueId v) { from_rounded |= rounded_.get(v) != Rounding::None && holds_floats(graph_.type(v)); });
     if (!from_rounded) continue;
     bool used_exact = false;
     for (ValueId out : node.outs)
@@ -243,23 +256,15 @@ bool Decisions::is_smooth_choice(const Node& node, const Oracle& oracle) const {
     const std::optional<Operand> mask = values.value(c);
     const std::optional<Operand> yes = values.argument_value(node, choice->yes), no = values.argument_value(node, choice->no);
     if (!close || !mask || !yes || !no || !values.agrees(c) || close->size() != mask->values.size()) return false;
-    Operand open{mask->shape, std::vector<double>(close->begin(), close->end()), 0};
-    std::vector<i64> shape = mask->shape;
-    for (const Operand* o : {&*yes, &*no})
-      if (o->shape.size() > shape.size() || (o->shape.size() == shape.size() && o->values.size() > broadcast(open, shape).size()))
-        shape = o->shape;
-    if (shape.size() < mask->shape.size()) return false;
-    for (std::size_t d = 0; d < mask->shape.size(); ++d) {
-      const i64 have = mask->shape[d], want = shape[shape.size() - mask->shape.size() + d];
-      if (have != want && have != 1) return false;
-    }
-    const std::vector<double> at = broadcast(open, shape), a = broadcast(*yes, shape), b = broadcast(*no, shape);
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      // Around the cut the two sides may differ by as much as the comparison's operands are unsure.
-      const std::optional<Operand> x = values.argument_value(comparison, "self");
-      const double slack = 2 * (yes->tolerance + no->tolerance + (x ? x->tolerance : 0));
+    const std::vector<i64> shape = broadcast_shape(mask->shape, broadcast_shape(yes->shape, no->shape));
+    const std::vector<double> open(close->begin(), close->end());
+    const std::vector<double> at = broadcast(open, mask->shape, shape);
+    const std::vector<double> a = broadcast(yes->values, yes->shape, shape), b = broadcast(no->values, no->shape, shape);
+    // Around the cut the two sides may differ by as much as the comparison's operands are unsure.
+    const std::optional<Operand> x = values.argument_value(comparison, "self");
+    const double slack = 2 * (yes->most + no->most + (x ? x->most : 0));
+    for (std::size_t i = 0; i < at.size(); ++i)
       if (at[i] != 0 && !(std::fabs(a[i] - b[i]) <= slack)) return false;
-    }
   }
   return true;
 }

@@ -2,11 +2,11 @@
 // Which outputs hang on a decision that rounding may turn: a comparison of floats that is closer than
 // its operands are known, an index out of such values, a cut like floor.
 
-#include <set>
 #include <string>
 #include <vector>
 
 #include "check_calls.h"
+#include "check_close.h"
 
 namespace coil::cli {
 
@@ -27,7 +27,7 @@ class Decisions {
 
  private:
   friend class Closeness;
-  bool is_rounded(const Node& node) const;
+  Rounding rounding_of(const Node& node) const;
   void find_rounded();
   void find_decisions();
   void observe(ValueId v);
@@ -36,7 +36,7 @@ class Decisions {
   bool propagate(const Oracle& oracle);
 
   const Graph& graph_;
-  Side<ValueId, bool> rounded_;    // a float that arithmetic has rounded stands behind it
+  Side<ValueId, Rounding> rounded_;
   Side<ValueId, int> uses_;        // by nodes, outputs and state updates
   Side<ValueId, u32> at_;          // its place in observed_, plus 1
   Side<sym::Expr, ValueId> data_;  // variables that come from data -> the value they are of

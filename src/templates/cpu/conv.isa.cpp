@@ -8,7 +8,7 @@
 #include "templates/cpu/gemm_core.h"
 
 // After gemm_core.h, which defines COIL_ISA's namespace.
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 
 namespace coil::templates::COIL_ISA {
 

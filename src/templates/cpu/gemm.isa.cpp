@@ -3,7 +3,7 @@
 #include "templates/cpu/gemm.h"
 
 #include "templates/cpu/gemm_core.h"
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 
 namespace coil::templates::COIL_ISA {
 

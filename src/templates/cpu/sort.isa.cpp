@@ -5,7 +5,7 @@
 
 #include "templates/cpu/isa.h"
 
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 
 namespace coil::templates::COIL_ISA {
 

@@ -3,18 +3,18 @@
 #include "base/check.h"
 
 #define COIL_ISA plain
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 #undef COIL_ISA
 #if defined(__x86_64__)
 #define COIL_ISA avx2
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 #undef COIL_ISA
 #define COIL_ISA avx512
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 #undef COIL_ISA
 #elif defined(__aarch64__)
 #define COIL_ISA neon
-#include "templates/cpu/entries.h"
+#include "templates/cpu/entries.inc"
 #undef COIL_ISA
 #endif
 

@@ -143,12 +143,13 @@ COIL_INLINE auto encode(F value, bf16) {
   return where(ne(value, value), quiet, rounded);
 }
 template <class F>
-COIL_INLINE auto encode(F value, f8e4m3fn) {  // no infinity: above 464, the last tie, is NaN
+COIL_INLINE auto encode(F value, f8e4m3fn) {  // no infinity: what is above 448 gives 448
   using U = rebind<F, u32>;
   U bits = bitcast<u32>(value);
   U magnitude = bit_and(bits, like<U>(0x7fffffff));
   U result = round_magnitude<3, -6>(magnitude);
-  result = where(gt(magnitude, like<U>(0x43e80000)), like<U>(0x7f), result);
+  result = where(gt(magnitude, like<U>(0x43e00000)), like<U>(0x7e), result);  // 448
+  result = where(gt(magnitude, like<U>(0x7f800000)), like<U>(0x7f), result);
   return bit_or(result, shl_by<7>(shr_by<31>(bits)));
 }
 template <class F>

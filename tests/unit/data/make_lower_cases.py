@@ -1,0 +1,218 @@
+"""Writes lower_cases.txt: one op each, its arguments, and what eager PyTorch gives (2.15 made it).
+
+    python make_lower_cases.py lower_cases.txt
+
+CASE name / T tensor (dtype, rank, shape, strides, count, elements in memory order) / OP name /
+TOL relative tolerance / ARG kind value, in schema order / OUT tensor / END. lower_cases_test.cpp reads
+it. A new op: one line here.
+"""
+import sys
+import torch
+
+torch.manual_seed(0)
+DT={torch.float32:'f32',torch.float64:'f64',torch.float16:'f16',torch.bfloat16:'bf16',torch.int64:'i64',torch.int32:'i32',torch.uint8:'u8',torch.bool:'bool',torch.int8:'i8',torch.int16:'i16',torch.complex64:'c64',torch.complex128:'c128'}
+out=open(sys.argv[1],'w')
+count=0; names={}
+def tens(t):
+    t=t.detach()
+    n=1+sum((s-1)*st for s,st in zip(t.shape,t.stride())) if t.numel() else 0
+    flat=t.as_strided((n,),(1,),t.storage_offset()) if n else t.reshape(-1)
+    if t.is_complex(): vals=torch.view_as_real(flat.contiguous()).reshape(-1).tolist()
+    else: vals=flat.tolist()
+    digits='%.17g' if t.dtype in (torch.float64,torch.complex128) else '%.9g'
+    s=' '.join((digits%v if isinstance(v,float) else str(int(v))) for v in vals)
+    return f"{DT[t.dtype]} {t.dim()} {' '.join(map(str,t.shape))} {' '.join(map(str,t.stride()))} {len(vals)} {s}"
+def case(op,*args,ref=None,tol=None,name=None,nout=None,refargs=None,**kw):
+    """args in schema order"""
+    global count
+    base=name or op.replace('.','_')
+    names[base]=names.get(base,0)+1
+    nm=f"{base}#{names[base]}"
+    L=[f"CASE {nm}"]; ts=[]; A=[]
+    def reg(t):
+        for i,u in enumerate(ts):
+            if u is t: return i
+        ts.append(t); return len(ts)-1
+    for a in args:
+        if isinstance(a,torch.Tensor): A.append(f"ARG T {reg(a)}")
+        elif isinstance(a,bool): A.append(f"ARG B {int(a)}")
+        elif isinstance(a,int): A.append(f"ARG I {a}")
+        elif isinstance(a,float): A.append(f"ARG F {a!r}")
+        elif a is None: A.append("ARG N")
+        elif isinstance(a,str): A.append(f"ARG S {a}")
+        elif isinstance(a,torch.dtype): A.append(f"ARG D {DT[a]}")
+        elif isinstance(a,(list,tuple)):
+            if any(isinstance(x,torch.Tensor) for x in a): A.append(f"ARG TL {len(a)} "+' '.join(str(reg(x)) if x is not None else '-1' for x in a))
+            elif any(isinstance(x,float) for x in a): A.append(f"ARG FL {len(a)} "+' '.join(repr(x) for x in a))
+            else: A.append(f"ARG L {len(a)} "+' '.join(str(x) for x in a))
+        else: raise Exception(a)
+    try:
+        if ref is not None: r=ref(*(refargs if refargs is not None else args))
+        else:
+            n,_,o=op.partition('.')
+            f=getattr(getattr(torch.ops.aten,n),o or 'default')
+            sch=f._schema; pos=[];kws={}
+            for i,a in enumerate(args):
+                if sch.arguments[i].kwarg_only: kws[sch.arguments[i].name]=a
+                else: pos.append(a)
+            r=f(*pos,**kws)
+    except Exception as e:
+        print("gen", nm, str(e)[:150]); return
+    if isinstance(r,torch.Tensor): r=[r]
+    r=list(r)
+    if nout: r=r[:nout]
+    for t in ts: L.append("T "+tens(t))
+    L.append("OP "+op)
+    if tol: L.append(f"TOL {tol}")
+    L+=A
+    for t in r: L.append("OUT "+tens(t))
+    L.append("END")
+    out.write('\n'.join(L)+'\n'); count+=1
+r=torch.randn
+f=r(3,5); f2=r(3,5); d=r(3,5,dtype=torch.float64); h=r(3,5).bfloat16(); hh=r(3,5).half(); i=torch.randint(-9,9,(3,5)); i32=torch.randint(-9,9,(3,5),dtype=torch.int32); b=r(3,5)>0
+special=torch.tensor([[float('nan'),float('inf'),-float('inf'),0.,-0.],[1,-1,2.5,-2.5,0.5],[1e-40,1e30,-1e30,20,-20]])
+pos=f.abs()+0.1; unit=(torch.rand(3,5)*1.8-0.9)
+# unary
+for op in "neg abs sign square relu relu6 sigmoid silu tanh exp expm1 sin cos tan atan sinh cosh asinh erf erfc floor ceil trunc round frac hardswish hardsigmoid hardtanh gelu softplus mish selu elu celu leaky_relu hardshrink softshrink isnan isinf isfinite isposinf isneginf signbit logical_not nan_to_num positive sgn exp2 sinc deg2rad rad2deg angle reciprocal clone log_sigmoid".split():
+    ref=None
+    if op=='log_sigmoid': ref=torch.nn.functional.logsigmoid
+    for x in (f,d,h,hh,special): case(op,x,ref=ref)
+for op in "sqrt rsqrt log log2 log10 log1p lgamma digamma".split():
+    for x in (pos,pos.double(),pos.bfloat16(),special): case(op,x, tol=2e-5 if op in('lgamma','digamma') and x.dtype==torch.float32 else None)
+for op in "asin acos atanh erfinv logit".split():
+    for x in (unit.abs()*.9+.05,(unit.abs()*.9+.05).bfloat16()): case(op,x,tol=1e-5 if x.dtype==torch.float32 else None)
+case('acosh',pos+1); case('logit',unit.abs(),1e-3)
+for op in "neg abs sign square relu exp sqrt sigmoid bitwise_not logical_not isnan isfinite floor ceil sgn tanh".split():
+    case(op,i); case(op,i32)
+case('bitwise_not',b); case('logical_not',b); case('sin',b)
+# binary
+for op in "add.Tensor sub.Tensor mul.Tensor div.Tensor".split():
+    for x,y in ((f,f2),(h,h.flip(0)),(i,f),(f,r(5)),(r(3,1),r(1,5)),(d,f),(f,torch.tensor(2.5,dtype=torch.float64)),(i,i32),(h,f),(f.t().contiguous().t(),f2)): case(op,x,y)
+case('add.Tensor',b,b); case('mul.Tensor',b,b); case('add.Tensor',f,f2,2.5); case('sub.Tensor',i,i32,3); case('add.Scalar',i,2.5); case('add.Scalar',h,0.1); case('mul.Scalar',h,0.1); case('rsub.Scalar',f,1,2); case('div.Scalar',i,2); case('div.Scalar',h,3.0); case('rsub.Tensor',f,f2)
+for mode in ('floor','trunc'):
+    for x,y in ((i,torch.where(i32==0,3,i32)),(f,f2),(special,f2),(h,h.flip(0))): case('div.Tensor_mode',x,y,mode)
+    case('div.Scalar_mode',i,4,mode); case('div.Scalar_mode',f,-0.7,mode)
+nz=torch.where(i==0,4,i)
+for op in "floor_divide remainder.Tensor fmod.Tensor".split(): case(op,i,nz); case(op,f,f2)
+case('remainder.Scalar',i,5); case('remainder.Scalar',f,-1.5); case('fmod.Scalar',i,5)
+case('pow.Tensor_Tensor',pos,f); case('pow.Tensor_Tensor',i,i.abs()); case('pow.Scalar',2,f); case('pow.Scalar',2.0,i)
+for e in (0,1,2,3,0.5,-0.5,-1,-2,2.7): case('pow.Tensor_Scalar',pos,e); case('pow.Tensor_Scalar',pos.bfloat16(),e)
+case('pow.Tensor_Scalar',i,2); case('pow.Tensor_Scalar',i,5); 
+for op in "eq ne lt le gt ge".split():
+    case(op+'.Tensor',f,f2); case(op+'.Tensor',i,f); case(op+'.Scalar',h,0.1); case(op+'.Scalar',i,2); case(op+'.Scalar',i,2.5); case(op+'.Tensor',b,b.flip(0)); case(op+'.Scalar',f,0)
+case('eq.Scalar',torch.tensor([0.1]).bfloat16(),0.1)
+for op in "logical_and logical_or logical_xor".split(): case(op,f,i); case(op,b,b.flip(0))
+for op in "bitwise_and bitwise_or bitwise_xor".split(): case(op+'.Tensor',i,i32); case(op+'.Tensor',b,b.flip(1)); case(op+'.Scalar',i,6)
+case('bitwise_left_shift.Tensor',i,i.abs()); case('bitwise_right_shift.Tensor',i,i.abs()); case('bitwise_right_shift.Tensor_Scalar',i,1)
+case('where.self',b,f,f2); case('where.self',b,i,f); case('where.ScalarOther',b,f,0.5); case('where.ScalarSelf',b,1,h); case('where.Scalar',b,1.0,2.0)
+case('masked_fill.Scalar',f,b,-1e9); case('masked_fill.Tensor',h,b,torch.tensor(3.0)); case('masked_fill.Scalar',i,b,7)
+for op in "minimum maximum fmin fmax atan2 hypot copysign.Tensor logaddexp logaddexp2 nextafter heaviside".split(): case(op,f,f2); case(op,special,f2); case(op,f2,special)
+case('maximum',i,i32); case('fmax',i,i); case('clamp',f,-0.5,0.5); case('clamp',f,None,0.5); case('clamp',f,-0.1); case('clamp',i,-2,3); case('clamp.Tensor',f,f2); case('clamp.Tensor',f,None,f2); case('clamp',special,-1.0,1.0); case('clamp',h,-0.3,0.3)
+case('clamp_min',f,0.2); case('clamp_max',f,0.2)
+case('xlogy.Tensor',torch.tensor([0.,1,2,float('nan')]),torch.tensor([0.,2,float('nan'),1]))
+case('lerp.Scalar',f,f2,0.3); case('lerp.Scalar',f,f2,0.8); case('lerp.Tensor',f,f2,torch.rand(3,5)); case('addcmul',f,f2,f,2.0); case('addcdiv',f,f2,pos); case('addcdiv',f,f2,pos,0.5)
+case('gelu',f,'tanh'); case('gelu',h,'tanh'); case('gelu',special,'tanh'); case('round.decimals',f,2); case('round.decimals',f*100,-1); case('threshold',f,0.1,9.0); case('leaky_relu',f,0.2); case('elu',f,0.7); case('elu',f,0.7,1.5,0.8); case('celu',f,0.7); case('softplus',f*20,2.0,5.0); case('hardtanh',f,-0.3,0.4); case('_prelu_kernel',r(2,3,4),torch.rand(3,1))
+case('_to_copy',f,torch.bfloat16); case('_to_copy',h,torch.float16); case('_to_copy',f*5,torch.int64); case('_to_copy',i,torch.bool); case('_to_copy',b,torch.float32); case('_to_copy',i,torch.uint8,ref=lambda a,t:a.to(t)); case('_to_copy',d,torch.bfloat16); case('_to_copy',i,torch.float16); case('copy',f,i)
+case('clone',f.t()); case('clone',f.t(),ref=lambda a:a.clone()); case('clone',r(2,3,4,5).permute(0,3,1,2))
+case('sigmoid_backward',f,f2); case('tanh_backward',f,f2); case('threshold_backward',f,f2,0); case('gelu_backward',f,f2); case('gelu_backward',f,f2,'tanh'); case('silu_backward',f,f2)
+# views
+x=r(2,3,4); 
+def cl(op,*a): case(op,*a)
+cl('view',x,[6,4]); cl('view',x,[2,12]); cl('view',x,[24]); cl('view',x,[4,3,2]); cl('view',x,[3,8]); cl('view',x,[2,1,3,2,2]); cl('view',x,[-1,4]); cl('view',r(1),[]); cl('view',r(6,1,4),[2,3,4])
+cl('permute',x,[2,0,1]); cl('permute',x,[-1,0,1]); cl('expand',r(3,1),[2,3,4]); cl('expand',r(3,1),[-1,5]); cl('select.int',x,1,2); cl('select.int',x,-1,-1); cl('slice.Tensor',x,2,1,3); cl('slice.Tensor',x,2,0,9,2); cl('slice.Tensor',x,1,-2,9223372036854775807); cl('slice.Tensor',x,1,-5,-1)
+cl('unsqueeze',x,1); cl('unsqueeze',x,-1); cl('squeeze.dims',r(2,1,3,1),[1,3]); cl('squeeze.dims',r(2,1,3,1),[0,1]); cl('squeeze.dim',r(2,1,3),1); cl('squeeze',r(2,1,3,1)); cl('diagonal',x); cl('diagonal',x,1,1,2); cl('diagonal',x,-1,0,1); cl('unfold',x,2,2,1); cl('as_strided',x,[3,2],[4,1],2); cl('as_strided',x,[2,2],[1,12]); cl('t',f); cl('transpose.int',x,0,2)
+cl('split_with_sizes',x,[1,2],1); cl('unbind.int',x,1); cl('view.dtype',f,torch.int32); cl('alias',x)
+c=torch.complex(r(3,4),r(3,4)); c2=torch.complex(r(3,4),r(3,4))
+cl('view_as_real',c); cl('view_as_complex',r(3,4,2)); cl('real',c); cl('imag',c); cl('permute',c,[1,0]); cl('select.int',c,0,1); cl('view',c,[4,3])
+for op in 'add.Tensor sub.Tensor mul.Tensor div.Tensor'.split(): case(op,c,c2); case(op,c,r(3,4)); case(op,c.to(torch.complex128),c2)
+case('mul.Scalar',c,2.5); case('neg',c); case('conj_physical',c); case('abs',c); case('angle',c); case('exp',c); case('complex',r(3,4),r(3,4)); case('polar',torch.rand(3,4),r(3,4)); case('eq.Tensor',c,c); case('clone',c)
+# reductions
+big=r(3,130); y=r(3,4,5)
+for op in ('sum','mean'):
+    for t in (f,big,d,h,r(2,70).bfloat16()): case(op,t)
+    for dims in ([0],[1],[-1],[0,2],[1,2],[0,1,2]):
+        for k in (False,True): case(op+('.dim_IntList' if op=='sum' else '.dim'),y,dims,k)
+    case(op+('.dim_IntList' if op=='sum' else '.dim'),y.permute(2,0,1),[1]); case(op+('.dim_IntList' if op=='sum' else '.dim'),h,[1],False,torch.float32)
+case('sum',i); case('sum',b); case('sum.dim_IntList',b,[1]); case('sum',i32); case('sum',torch.tensor(2.0)); case('sum',r(0)); case('mean',r(0)); case('mean.dim',r(0,3),[0])
+case('prod',f); case('prod.dim_int',y,1); case('prod.dim_int',i,1,True); case('prod',i)
+for op in ('amax','amin'): case(op,y,[1]); case(op,y,[]); case(op,y,[0,2],True); case(op,i,[1]); case(op,h,[0]); case(op,special,[1])
+case('max',f); case('min',i); case('max',special)
+for op in ('any','all'):
+    case(op,b); case(op,f); case(op+'.dim',b,1); case(op+'.dim',i,0,True); case(op+'.dims',b,[0,1]); case(op,torch.zeros(3,dtype=torch.uint8))
+for op in ('argmax','argmin'):
+    case(op,f); case(op,y,1); case(op,y.permute(2,0,1)); case(op,y,-1,True); case(op,torch.randint(0,3,(4,50)),1); case(op,special,1)
+for op in ('max.dim','min.dim'): case(op,y,1); case(op,y,0,True); case(op,h,1); case(op,i,1); case(op,special,1)
+for op in ('var.correction','var_mean.correction','std.correction'):
+    case(op,y,[1]); case(op,big,[1],0); case(op,y,None,1,True); case(op,h,[1]); case(op,y,[0,2],0,True); case(op,big+1000,[1],tol=1e-3)
+case('logsumexp',y,[1]); case('logsumexp',special[1:],[1],True); case('logsumexp',big*10,[0,1]); case('logsumexp',torch.full((2,3),-float('inf')),[1])
+for o in (2,1,0,float('inf'),-float('inf'),3): case('linalg_vector_norm',y,o,[1]); 
+case('linalg_vector_norm',y)
+case('cumsum',y,1); case('cumsum',i,0); case('cumsum',b,1); case('cumsum',h,1); case('cumprod',f,1); case('cumsum',torch.tensor(3.0),0); case('cumsum',f,1,torch.float64)
+# norms
+for op in ('_softmax','_log_softmax'):
+    case(op,f,1,False); case(op,y,1,False); case(op,y,0,False); case(op,h,-1,False); case(op,big*5,1,False); case(op,d,1,False); case(op,torch.tensor(2.0),0,False)
+case('native_layer_norm',f,[5],r(5),r(5),1e-5); case('native_layer_norm',y,[4,5],None,None,1e-5); case('native_layer_norm',big,[130],r(130),None,1e-6); case('native_layer_norm',h,[5],r(5).bfloat16(),r(5).bfloat16(),1e-5,nout=1,tol=2e-2)
+g=r(2,6,3,4); case('native_group_norm',g,r(6),r(6),2,6,12,3,1e-5); case('native_group_norm',g,None,None,2,6,12,2,1e-5); case('native_group_norm',g.to(memory_format=torch.channels_last),r(6),r(6),2,6,12,3,1e-5)
+case('_native_batch_norm_legit_no_training',g,r(6),r(6),r(6),torch.rand(6)+.5,0.1,1e-5); case('_native_batch_norm_legit_no_training',g.to(memory_format=torch.channels_last),None,None,r(6),torch.rand(6)+.5,0.1,1e-5)
+case('_native_batch_norm_legit_functional',g,r(6),r(6),r(6),torch.rand(6)+.5,True,0.1,1e-5)
+# gemm
+A=r(4,6);B=r(6,5)
+case('mm',A,B); case('mm',A,r(5,6).t()); case('mm',A.double(),B.double()); case('mm',A.bfloat16(),B.bfloat16()); case('mm',torch.randint(-9,9,(3,4)),torch.randint(-9,9,(4,2)))
+case('bmm',r(3,4,6),r(3,6,5)); case('bmm',r(3,4,6),r(3,5,6).transpose(1,2)); case('addmm',r(5),A,B); case('addmm',r(4,5),A,B,0.5,2.0); case('addmm',torch.full((5,),float('nan')),A,B,0,1); case('addmm',r(5).bfloat16(),A.bfloat16(),B.bfloat16()); case('baddbmm',r(3,4,5),r(3,4,6),r(3,6,5),2,3)
+case('mm',A.t().contiguous().t(),B); case('mm',r(24).view(4,6).flip(0),B)
+case('convolution',r(2,3,8,8),r(4,3,3,3),r(4),[1,1],[1,1],[1,1],False,[0,0],1); case('convolution',r(2,4,8,8),r(6,2,3,3),None,[2,2],[1,0],[1,2],False,[0,0],2); case('convolution',r(2,3,9),r(4,3,3),r(4),[2],[1],[1],False,[0],1); case('convolution',r(2,3,5,5),r(3,4,3,3),r(4),[2,2],[1,1],[1,1],True,[1,1],1); case('convolution',r(1,2,4,5,6),r(3,2,2,2,2),r(3),[1,1,1],[0,0,0],[1,1,1],False,[0,0,0],1)
+case('convolution',r(2,3,8,8).to(memory_format=torch.channels_last),r(4,3,3,3),r(4),[1,1],[1,1],[1,1],False,[0,0],1)
+q=r(2,4,5,8);k=r(2,4,7,8);v=r(2,4,7,6)
+S='scaled_dot_product_attention'
+case(S,q,k,v,tol=1e-5); case(S,q,q,q,None,0.0,True,tol=1e-5); case(S,q,k,v,r(5,7),tol=1e-5); case(S,q,k,v,r(5,7)>0,tol=1e-5); case(S,q,k,v,r(2,1,5,7)>-1,tol=1e-5); case(S,q,k,v,None,0.0,False,0.3,tol=1e-5); case(S,r(2,5,8),r(2,7,8),r(2,7,8),tol=1e-5); case(S,r(2,4,5,8),r(2,2,7,8),r(2,2,7,8),None,0.0,False,None,True,tol=1e-5)
+case(S,r(2,5,4,8).transpose(1,2),r(2,7,4,8).transpose(1,2),r(2,7,4,8).transpose(1,2),tol=1e-5); case(S,r(2,5,8),r(2,7,8),r(2,7,8),r(2,5,7)>0,tol=1e-5)
+# index
+W=r(10,4); idx=torch.randint(0,10,(3,2))
+case('embedding',W,idx); case('embedding',W,torch.tensor(3)); case('embedding',W,idx.int())
+case('index.Tensor',y,[torch.tensor([2,0,-1])]); case('index.Tensor',y,[None,torch.tensor([1,3,-4])]); case('index.Tensor',y,[torch.tensor([[0],[2]]),torch.tensor([1,3,0])]); case('index.Tensor',y,[torch.tensor([0,2]),None,torch.tensor([1,4])]); case('index.Tensor',y,[None,None,torch.tensor(2)]); case('index.Tensor',y,[None,torch.tensor([[0,1],[2,3]]),torch.tensor([1,0])])
+case('index_put',y,[torch.tensor([2,0])],r(4,5)); case('index_put',y,[torch.tensor([2,0,2]),torch.tensor([1,1,1])],r(5),True); case('index_put',y,[None,torch.tensor([1,-1])],torch.tensor(7.0)); case('index_put',h,[torch.tensor([0,0])],r(2,5).bfloat16(),True)
+gi=torch.randint(0,4,(3,2,5)); case('gather',y,1,gi); case('gather',f,1,torch.randint(0,5,(3,7))); case('gather',torch.tensor(2.0),0,torch.tensor(0))
+si=torch.stack([torch.randperm(4)[:2] for _ in range(15)]).view(3,5,2).transpose(1,2).contiguous()
+case('scatter.src',y,1,si,r(3,2,5)); case('scatter.value',y,1,si,3.5); case('scatter_add',y,1,gi,r(3,2,5)); case('scatter.reduce',y,1,gi,r(3,2,5),'multiply',tol=1e-5); case('scatter.value',i,1,torch.tensor([[0],[1],[2]]),9)
+for red in ('sum','prod','mean','amax','amin'):
+    for inc in (True,False): case('scatter_reduce.two',y,1,gi,r(3,2,5),red,inc,tol=1e-5); case('scatter_reduce.two',i,1,torch.randint(0,5,(3,4)),torch.randint(-9,9,(3,4)),red,inc)
+case('index_select',y,1,torch.tensor([3,0,0])); case('index_select',y,0,torch.tensor(1)); case('index_add',y,1,torch.tensor([0,0,3]),r(3,3,5)); case('index_add',y,1,torch.tensor([0,2]),r(3,2,5),2.5); case('index_copy',y,1,torch.tensor([2,0]),r(3,2,5)); case('index_fill.int_Scalar',y,1,torch.tensor([0,-1]),3.0); case('index_fill.int_Tensor',y,2,torch.tensor([1]),torch.tensor(2.0))
+case('nonzero',b); case('nonzero',torch.tensor([0,3,0,5])); case('nonzero',torch.zeros(3)); case('nonzero',y>0)
+# copies
+case('cat',[f,f2]); case('cat',[f,r(3,2),f2],1); case('cat',[y,r(3,4,2)],-1); case('cat',[f,d],0); case('cat',[r(0),r(2)]); case('cat',[i,f]); case('cat',[c,c2]); case('cat',[f])
+case('constant_pad_nd',y,[1,2]); case('constant_pad_nd',y,[1,2,0,3],2.5); case('constant_pad_nd',y,[-1,1,1,-2],1.0); case('constant_pad_nd',i,[1,0],-3); case('constant_pad_nd',h,[0,2],0.1)
+case('flip',y,[0,2]); case('flip',y,[-1]); case('roll',y,[2],[1]); case('roll',y,[1,-2],[0,2]); case('roll',y,[3]); case('repeat',f,[2,3]); case('repeat',f,[2,1,2]); case('repeat',r(3,1),[1,4])
+case('tril',f); case('triu',f,1); case('tril',y,-1); case('triu',i)
+case('reflection_pad1d',y,[2,1]); case('reflection_pad2d',g,[1,2,2,1]); case('replication_pad2d',g,[1,2,2,3]); case('replication_pad1d',y,[2,1])
+# create
+case('full',[2,3],2.5); case('full',[2,3],7); case('full',[2],True); case('full_like',f,3); case('full',[2,3],1,torch.bfloat16); case('arange',5); case('arange.start_step',1,10,2); case('arange.start_step',0.5,3.0,0.7); case('arange.start',2,6,torch.float32); case('linspace',0,1,7); case('linspace',-3.0,5.0,4); case('linspace',2,2,1); case('eye',3); case('eye.m',3,5); case('scalar_tensor',2.5)
+case('full',[],3,torch.int32); case('full',[2,2],2.7,torch.int64)
+# pool
+P=r(2,3,9,10)
+case('max_pool2d_with_indices',P,[3,3],[2,2],[1,1]); case('max_pool2d_with_indices',P,[2,2]); case('max_pool2d_with_indices',P,[3,2],[2,2],[1,0],[2,1],True); case('max_pool2d_with_indices',P.to(memory_format=torch.channels_last),[3,3],[2,2],[1,1]); case('max_pool3d_with_indices',r(1,2,5,6,7),[2,2,2]); case('max_pool2d_with_indices',r(3,9,10),[3,3],[2,2],[1,1]); case('max_pool2d_with_indices',P,[3,3],[2,2],[1,1],nout=1)
+case('avg_pool2d',P,[3,3],[2,2],[1,1]); case('avg_pool2d',P,[3,3],[2,2],[1,1],True,False); case('avg_pool2d',P,[3,3],[2,2],[1,1],True,True); case('avg_pool2d',P,[2,2],[],0,False,True,3,ref=lambda a,*_:torch.nn.functional.avg_pool2d(a,2,divisor_override=3)); case('avg_pool1d',r(2,3,9),[3],[2],[1]); case('avg_pool3d',r(1,2,5,6,7),[2,2,2]); case('avg_pool2d',P.bfloat16(),[3,3],[2,2],[1,1])
+case('_adaptive_avg_pool2d',P,[1,1]); case('_adaptive_avg_pool2d',P,[3,5]); case('_adaptive_avg_pool2d',P,[4,4]); case('_adaptive_avg_pool3d',r(1,2,5,6,7),[2,3,3]); case('adaptive_max_pool2d',P,[4,3]); case('adaptive_max_pool2d',P,[3,5])
+# resample
+for op in ('upsample_nearest2d.vec','_upsample_nearest_exact2d.vec'):
+    case(op,P,[18,20],None); case(op,P,[13,7],None); case(op,P,None,[2.0,2.0]); case(op,P,None,[1.7,0.6])
+case('upsample_nearest1d.vec',y,[9],None); case('upsample_nearest1d.vec',y,None,[3.0])
+for al in (False,True): case('upsample_bilinear2d.vec',P,[18,20],al,None,tol=1e-5); case('upsample_bilinear2d.vec',P,[5,4],al,None,tol=1e-5); case('upsample_bilinear2d.vec',P,None,al,[1.7,2.5],tol=1e-5); case('upsample_bicubic2d.vec',P,[18,15],al,None,tol=1e-5); case('upsample_linear1d.vec',y,[9],al,None,tol=1e-5)
+G=torch.rand(2,4,5,2)*2.6-1.3
+for mode in (0,1):
+    for pad in (0,1,2):
+        for al in (False,True): case('grid_sampler_2d',P,G,mode,pad,al,tol=2e-5)
+# sort
+case('sort',y); case('sort',y,1); case('sort',y,0,True); case('sort.stable',torch.randint(0,3,(4,6)),True,1,False,ref=lambda a,s,d,e:torch.sort(a,stable=True,dim=d,descending=e)); case('topk',y,2); case('topk',y,3,1,False); case('topk',h,2,1); case('sort',special); case('sort',torch.tensor(3.0))
+# rnn
+def rnn(kind,layers,bi,bias,bf):
+    H,I,T,N=3,4,5,2
+    m=getattr(torch.nn,kind.upper() if kind!='rnn_relu' else 'RNN')(I,H,layers,bias=bias,bidirectional=bi,batch_first=bf,**({'nonlinearity':'relu'} if kind=='rnn_relu' else {}))
+    D=2 if bi else 1
+    x=r(N,T,I) if bf else r(T,N,I); h0=r(layers*D,N,H)
+    ps=[p.detach() for p in m._flat_weights]
+    hx=[h0,r(layers*D,N,H)] if kind=='lstm' else h0
+    op={'lstm':'lstm.input','gru':'gru.input','rnn':'rnn_tanh.input','rnn_relu':'rnn_relu.input'}[kind]
+    with torch.no_grad(): case(op,x,hx,ps,bias,layers,0.0,False,bi,bf,tol=1e-5)
+for kind in ('lstm','gru','rnn','rnn_relu'):
+    rnn(kind,1,False,True,False); rnn(kind,2,True,True,True); rnn(kind,1,False,False,True)
+print(count,'cases')

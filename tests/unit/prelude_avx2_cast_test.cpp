@@ -1,0 +1,2 @@
+#include "prelude_avx2.inc"
+#include "prelude_cast.inc"
