@@ -62,6 +62,15 @@ Status check_constants(const LoopProgram& program, const std::string& path) {
   return Ok{};
 }
 
+/// Weights that were saved without their data (models of fake or meta tensors) cannot be run.
+Status check_absent(const Graph& graph, const std::string& path) {
+  for (const Constant& c : graph.constants)
+    if (graph.storages[c.storage].source == StorageSource::Absent)
+      return error("{}: the file holds no data for the weight '{}'; export the model with real weights", path,
+                   c.fqn.empty() ? graph.values[c.value].name : c.fqn);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<LoadedModel> load_model(const std::string& path) {
@@ -73,6 +82,7 @@ Result<LoadedModel> load_model(const std::string& path) {
     Graph graph = COIL_TRY(parse_graph(view, path));
     COIL_TRY(load_storages(graph.storages, path));
     graph.composites = &composite_rules();
+    COIL_TRY(check_absent(graph, path));
     out.program = std::move(graph);
   } else if (word == "program") {
     LoopProgram program = COIL_TRY(parse_program(view, path));
@@ -85,6 +95,7 @@ Result<LoadedModel> load_model(const std::string& path) {
     out.warnings = std::move(program.warnings);
     out.type_differences = std::move(program.type_differences);
     for (const FixedInput& f : program.fixed_inputs) program.graph.inputs[f.input].fixed = f.value;
+    COIL_TRY(check_absent(program.graph, path));
     out.program = std::move(program.graph);
   } else {
     return error("{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);

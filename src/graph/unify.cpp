@@ -8,6 +8,7 @@ namespace coil {
 namespace {
 
 constexpr i64 kMaxElements = i64{1} << 48;
+constexpr std::size_t kMaxTerms = 4096;  // of a size or stride; what is longer, no program means
 
 }  // namespace
 
@@ -56,6 +57,7 @@ Status check_type(sym::Arena& syms, const Type& type) {
     if (fixed && *fixed < 0) return error("a size is {}", *fixed);
     if (fixed && *fixed > 0 && __builtin_mul_overflow(count, *fixed, &count)) count = INT64_MAX;
     if (count > kMaxElements) return error("{} has too many elements", text(syms, type));
+    if (syms.terms(size) > kMaxTerms) return error("a size is an expression of {} terms", syms.terms(size));
   }
   return Ok{};
 }

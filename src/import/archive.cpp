@@ -119,7 +119,8 @@ std::string misplaced(const std::vector<ArchiveEntry>& entries, i64 file_size) {
 }  // namespace
 
 Result<Bytes> map_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe waits for a writer.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return error("cannot open {}: {}", path, std::strerror(errno));
   struct stat info{};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {

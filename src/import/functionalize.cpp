@@ -1,10 +1,12 @@
 #include "import/functionalize.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "graph/args.h"
 #include "graph/builder.h"
 #include "graph/rules.h"
+#include "graph/text_names.h"
 #include "import/alias_ops.h"
 #include "import/write_ops.h"
 
@@ -21,6 +23,14 @@ bool is_open_symbol(const sym::Arena& syms, sym::Expr e) {
   return syms.kind(e) == sym::Kind::Var && syms.var(e).role == sym::Role::Value;
 }
 
+/// The name as coil's texts can hold it. Torch's own names are words already.
+std::string as_word(std::string name) {
+  if (is_word(name)) return name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return "value_" + name;
+}
+
 sym::Range intersect(sym::Range a, sym::Range b) {
   return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
@@ -33,11 +43,12 @@ FunctionalBuilder::FunctionalBuilder(Graph& graph, std::unordered_set<std::strin
 }
 
 std::string FunctionalBuilder::claim_name(const std::string& name) {
-  if (!name.empty() && used_.insert(name).second) return name;
+  if (is_word(name) && used_.insert(name).second) return name;
   return fresh_name(name.empty() ? "value" : name);
 }
 
-std::string FunctionalBuilder::fresh_name(const std::string& name) {
+std::string FunctionalBuilder::fresh_name(const std::string& stem) {
+  const std::string name = as_word(stem);
   for (u32& suffix = suffixes_[name];;) {
     std::string candidate = str("{}_{}", name, ++suffix);
     if (!reserved_.contains(candidate) && used_.insert(candidate).second) return candidate;

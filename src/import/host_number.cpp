@@ -36,15 +36,21 @@ std::optional<HostNumber> HostMath::add(const HostNumber& a, const HostNumber& b
   return HostNumber{syms_.add(left->num, right->num), left->den, is_float};
 }
 
-std::size_t HostMath::terms(sym::Expr e) const {
+bool HostMath::is_short(const HostNumber& a) const {
+  constexpr std::size_t kMaxTerms = 4096;
+  return syms_.terms(a.num) + syms_.terms(a.den) <= kMaxTerms;
+}
+
+std::size_t HostMath::summands(sym::Expr e) const {
   return syms_.kind(e) == sym::Kind::Add ? syms_.operands(e).size() : 1;
 }
 
 std::optional<HostNumber> HostMath::mul(const HostNumber& a, const HostNumber& b) const {
-  // Products of sums are multiplied out, which a hostile file could make enormous.
-  constexpr std::size_t kMaxTerms = 1024;
-  if (terms(a.num) * terms(b.num) > kMaxTerms || terms(a.den) * terms(b.den) > kMaxTerms)
+  // Products of sums are multiplied out, and powers have powers: a hostile file could make them enormous.
+  constexpr std::size_t kMaxSummands = 1024;
+  if (summands(a.num) * summands(b.num) > kMaxSummands || summands(a.den) * summands(b.den) > kMaxSummands)
     return std::nullopt;
+  if (!is_short(a) || !is_short(b)) return std::nullopt;
   return HostNumber{syms_.mul(a.num, b.num), syms_.mul(a.den, b.den), a.is_float || b.is_float};
 }
 

@@ -50,10 +50,14 @@ class HostMath {
   /// `op` is ==, !=, <, <=, > or >=.
   HostNumber compare(std::string_view op, const HostNumber& a, const HostNumber& b) const;
 
+  /// Whether it has few enough terms when written out; what is longer, no program means. Nodes share
+  /// their operands, so that some dozens of them can make an expression that no memory holds.
+  bool is_short(const HostNumber& a) const;
+
   sym::Arena& syms() const { return syms_; }
 
  private:
-  std::size_t terms(sym::Expr e) const;
+  std::size_t summands(sym::Expr e) const;
 
   sym::Arena& syms_;
 };

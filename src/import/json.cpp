@@ -31,7 +31,10 @@ Json parse_json(std::string_view text, const std::string& what, int max_depth) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& problem) {
-    fail("{} is not valid JSON: {}", what, problem.what());
+    // The library's text begins with its own name for the error, in brackets.
+    const std::string_view text_of_problem = problem.what();
+    const std::size_t end = text_of_problem.find("] ");
+    fail("{} is not valid JSON: {}", what, text_of_problem.substr(end == text_of_problem.npos ? 0 : end + 2));
   }
 }
 

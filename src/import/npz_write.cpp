@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <minizip/zip.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,13 +101,16 @@ bool write_archive(const std::string& path, std::span<const NpyArray> arrays) {
 }  // namespace
 
 Status write_npz(const std::string& path, std::span<const NpyArray> arrays) {
-  const std::string temporary = str("{}.{}.tmp", path, ::getpid());
+  // A device is written to, never replaced.
+  struct stat info{};
+  const bool is_device = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  const std::string temporary = is_device ? path : str("{}.{}.tmp", path, ::getpid());
   errno = 0;
-  const bool is_done =
-      write_archive(temporary, arrays) && std::rename(temporary.c_str(), path.c_str()) == 0;
+  const bool is_done = write_archive(temporary, arrays) &&
+                       (is_device || std::rename(temporary.c_str(), path.c_str()) == 0);
   if (is_done) return Ok{};
   const int failure = errno;
-  std::remove(temporary.c_str());
+  if (!is_device) std::remove(temporary.c_str());
   return error("cannot write {}: {}", path, failure != 0 ? std::strerror(failure) : "the disk refused it");
 }
 

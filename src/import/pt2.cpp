@@ -55,8 +55,8 @@ Result<std::string> choose_model(const Archive& archive, const std::string& root
   if (wanted.empty() && models.size() == 1) return models[0];
   if (std::ranges::find(models, wanted) != models.end()) return wanted;
   if (wanted.empty())
-    return error("{} holds {} models; say which one: {}", archive.path(), models.size(),
-                 list_text(models));
+    return error("{} holds {} models ({}), coil reads files of one; save each to a file of its own",
+                 archive.path(), models.size(), list_text(models));
   return error("{} holds no model '{}'; it has: {}", archive.path(), wanted, list_text(models));
 }
 

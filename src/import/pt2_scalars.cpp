@@ -85,7 +85,7 @@ void Pt2GraphReader::read_scalar(const Json& node, const std::string& function) 
     const Json* stated = values != nullptr && !result ? find_field(*values, name.c_str()) : nullptr;
     if (stated != nullptr) result = host_number_of(*stated, reading_.symbols);
   }
-  if (result)
+  if (result && math_.is_short(*result))
     define(name, *result);
   else
     define(name, Inexpressible{function});

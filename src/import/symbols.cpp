@@ -1,6 +1,7 @@
 #include "import/symbols.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace coil {
 namespace {
@@ -23,7 +24,8 @@ Result<sym::Expr> SymbolTable::get(const std::string& name, Sign sign) {
   if (name.starts_with('z'))
     return error("the program computes with a float argument or a float read from a tensor ({}), "
                  "which coil does not support", name);
-  if (name.size() < 2 || (name[0] != 's' && name[0] != 'u'))
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  if (name.size() < 2 || (name[0] != 's' && name[0] != 'u') || !std::ranges::all_of(name, is_part))
     return error("unknown kind of symbol '{}'", name);
   sym::Range range;
   if (auto stated = ranges_.find(name); stated != ranges_.end()) range = stated->second;

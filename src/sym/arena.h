@@ -14,6 +14,7 @@ struct Arena::Impl {
   struct Node {
     Kind kind;
     u32 count = 0;                   // of operands
+    u32 terms = 1;                   // of the text; stops at kMaxTerms
     const Expr* operands = nullptr;  // into `blocks`, so that spans stay valid while building
     i64 value = 0;                   // Const: the value; Var: the index in `variables`
     Range range;                     // as known at `range_epoch`
@@ -30,6 +31,8 @@ struct Arena::Impl {
   u32 epoch = 0;          // steps when a variable's range narrows
   u64 overflows = 0;      // how often a fold was left undone
   int rewrite_depth = 0;  // rows within rows
+
+  static constexpr u32 kMaxTerms = u32{1} << 30;
 
   const Node& node(Expr e) const { return nodes.at(e.index); }
   Kind kind(Expr e) const { return node(e).kind; }

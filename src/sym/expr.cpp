@@ -87,6 +87,7 @@ Expr Arena::Impl::intern(Kind kind, std::span<const Expr> operands, i64 value) {
   n.kind = kind;
   n.count = static_cast<u32>(operands.size());
   n.operands = store(operands);
+  for (Expr o : operands) n.terms = std::min(kMaxTerms, n.terms + node(o).terms);
   n.value = value;
   nodes.push_back(n);
   const Expr e(nodes.size() - 1);
@@ -272,6 +273,7 @@ bool Arena::is_const(Expr e, i64 value) const { return as_const(e) == value; }
 const Variable& Arena::var(Expr e) const { return impl_->var(e); }
 Range Arena::range(Expr e) const { return impl_->range(e); }
 std::size_t Arena::size() const { return impl_->nodes.size(); }
+std::size_t Arena::terms(Expr e) const { return impl_->node(e).terms; }
 
 void Arena::set_range(Expr var, Range range) {
   COIL_CHECK(kind(var) == Kind::Var);

@@ -121,6 +121,9 @@ class Arena {
                      const std::function<std::optional<Expr>(std::string_view)>& lookup);
 
   std::size_t size() const;
+  /// How many names, numbers and operations `e` has when written out. Equal parts are shared, so that it
+  /// can be far more than size(): who builds on expressions of a hostile file must set a limit.
+  std::size_t terms(Expr e) const;
 
   struct Impl;  // in arena.h, for this folder
 

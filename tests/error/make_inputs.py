@@ -9,8 +9,8 @@ import os
 import pathlib
 import struct
 import sys
+import warnings
 import zipfile
-import zlib
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "2.15.0"
 
@@ -82,16 +82,32 @@ def floats(*shape, descr="<f4", size=4):
 # --- The archive
 
 
+def directory(data):
+    """Positions of the entries of a zip file's central directory, in order."""
+    count, _, at = struct.unpack("<HII", data[data.rindex(b"PK\x05\x06") + 10:][:10])
+    places = []
+    for _ in range(count):
+        places.append(at)
+        name, extra, comment = struct.unpack("<HHH", data[at + 28:at + 34])
+        at += 46 + name + extra + comment
+    return places
+
+
+def place_of(data, name):
+    """The position of the directory entry of a record."""
+    return next(at for at in directory(data) if data[at + 46:].startswith(name.encode()))
+
+
 def damage_archives(folder):
     whole = (FIXTURES / "mlp.pt2").read_bytes()
     (folder / "empty.pt2").write_bytes(b"")
     (folder / "truncated.pt2").write_bytes(whole[: len(whole) // 2])
-    (folder / "no_tail.pt2").write_bytes(whole[:-10])
+    (folder / "no_tail.pt2").write_bytes(whole[:-60])
     (folder / "zeros.pt2").write_bytes(bytes(4096))
     at = whole.index(b'"graph_module"')
     (folder / "flipped_byte.pt2").write_bytes(whole[:at + 200] + bytes([whole[at + 200] ^ 1]) + whole[at + 201:])
     # The first record's offset in the central directory leads far outside of the file.
-    central = whole.index(b"PK\x01\x02")
+    central = directory(whole)[0]
     (folder / "offset_outside.pt2").write_bytes(
         whole[:central + 42] + struct.pack("<I", 0x7FFFFFFF) + whole[central + 46:])
     with zipfile.ZipFile(folder / "no_models.pt2", "w") as archive:
@@ -100,11 +116,11 @@ def damage_archives(folder):
 
 
 def overlapping(folder):
-    """Two entries of the directory that name the same bytes."""
+    """Two entries of the directory that state the same place."""
     path = folder / "overlap.pt2"
     Package("mlp").write(path)
     data = bytearray(path.read_bytes())
-    entries = [i for i in range(len(data) - 4) if data[i:i + 4] == b"PK\x01\x02"]
+    entries = directory(data)
     data[entries[1] + 42:entries[1] + 46] = data[entries[0] + 42:entries[0] + 46]
     path.write_bytes(bytes(data))
 
@@ -112,23 +128,23 @@ def overlapping(folder):
 def same_name_twice(folder):
     package = Package("mlp")
     names = list(package.records)
-    with zipfile.ZipFile(folder / "same_name.pt2", "w") as archive:
+    with zipfile.ZipFile(folder / "same_name.pt2", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         for name in names + names[:1]:
             archive.writestr(zipfile.ZipInfo(name), package.records[name])
 
 
 def bomb(folder):
-    """A record that claims to unpack to 8 GiB, from a few kilobytes of deflated zeros."""
+    """A record that claims to unpack to 4 GiB, from a kilobyte of deflated zeros."""
     package = Package("mlp")
     path = folder / "bomb.pt2"
     name = package.root + "models/model.json"
     package.records[name] = bytes(1 << 20)
     package.write(path, zipfile.ZIP_DEFLATED)
     data = bytearray(path.read_bytes())
-    at = data.index(b"PK\x01\x02")
-    while data[at + 46:at + 46 + len(name)] != name.encode():
-        at = data.index(b"PK\x01\x02", at + 4)
-    data[at + 24:at + 28] = struct.pack("<I", 0xFFFFFFF0)
+    at = place_of(data, name)
+    local = struct.unpack("<I", data[at + 42:at + 46])[0]
+    data[at + 24:at + 28] = data[local + 22:local + 26] = struct.pack("<I", 0xFFFFFFF0)
     path.write_bytes(bytes(data))
 
 
@@ -138,8 +154,7 @@ def lying_size(folder):
     path = folder / "lying_size.pt2"
     package.write(path, zipfile.ZIP_DEFLATED)
     data = bytearray(path.read_bytes())
-    name = (package.root + "models/model.json").encode()
-    at = data.rindex(name) - 46
+    at = place_of(data, package.root + "models/model.json")
     data[at + 24:at + 28] = struct.pack("<I", 100)
     path.write_bytes(bytes(data))
 
@@ -196,6 +211,8 @@ def programs(folder):
 
     def no_output(document):
         graph_of(document)["outputs"][0]["as_tensor"]["name"] = "nowhere"
+        spec = document["graph_module"]["signature"]["output_specs"][0]
+        spec["user_output"]["arg"]["as_tensor"]["name"] = "nowhere"
 
     def no_argument(document):
         del graph_of(document)["nodes"][0]["inputs"][1]
@@ -300,7 +317,6 @@ def arrays(folder):
     npz(folder / "call_gap.npz", in0=good, in0_call3=good)
     npz(folder / "call_short.npz", in0=floats(4, 8), in1=floats(2, descr="<i8", size=8), in0_call2=floats(4, 8))
     npz(folder / "batch_too_large.npz", in0=floats(65, 48))
-    npz(folder / "batch_too_small.npz", in0=floats(1, 48))
     npz(folder / "ids_outside.npz", in0=npy("<i8", (2, 9), struct.pack("<18q", *([3] * 17 + [100]))))
     npz(folder / "short_array.npz", in0=good[:-40])
     npz(folder / "objects.npz", in0=npy("|O", (5, 48), b"\x80\x04N."))
@@ -310,13 +326,10 @@ def arrays(folder):
     npz(folder / "not_numpy.npz", in0=b"hello")
     npz(folder / "not_bits.npz", in0_bf16=floats(5, 48))
     (folder / "not_a_zip.npz").write_bytes(b"hello")
-    packed = zlib.compress(b"x")
-    (folder / "tiny.npz").write_bytes(packed)
 
 
-def unreadable(folder):
-    path = folder / "folder.pt2"
-    path.mkdir()
+def not_files(folder):
+    (folder / "folder.pt2").mkdir()
     os.mkfifo(folder / "pipe.pt2")
 
 
@@ -324,7 +337,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for fill in (damage_archives, overlapping, same_name_twice, bomb, lying_size, old_layouts, programs, symbols,
-                 weights, arrays, unreadable):
+                 weights, arrays, not_files):
         fill(folder)
 
 

@@ -69,8 +69,8 @@ TEST(KernelText, LayoutsWithFactors) {
 
 TEST(KernelText, ParseErrorsNameTheLine) {
   EXPECT_EQ(parse_error(with(kSum, "size s0 in 1..", "")), "t:5: s0 is used by a buffer and not declared");
-  EXPECT_EQ(parse_error(with(kSum, "finish a0", "finish a7")), "t:10: unknown accumulator 'a7'");
-  EXPECT_EQ(parse_error(with(kSum, "accumulate.sum", "accumulate.most")), "t:7: no combine 'accumulate.most' for this dtype");
+  EXPECT_EQ(parse_error(with(kSum, "finish a0", "finish a7")), "t:11: unknown accumulator 'a7'");
+  EXPECT_EQ(parse_error(with(kSum, "accumulate.sum", "accumulate.most")), "t:8: no combine 'accumulate.most' for this dtype");
   EXPECT_NE(parse_error(with(kSum, "tree 16x2", "tree 16y2")), "");
   EXPECT_NE(parse_error(std::string(kSum) + "more"), "");
 }

@@ -200,7 +200,7 @@ class Checker {
         continue;
       }
       const Verdict v = judge(found[row], p, w);
-      const std::string error = is_inexact(p) ? str("error {:.3f} of the tolerance", v.error) : std::string("exact");
+      const std::string error = is_inexact(p) ? str("error {:.3g} of the tolerance", v.error) : std::string("exact");
       print(str("{} {:30} {}\n", head, v.ok || is_inexact(p) ? error : "", v.ok ? terminal_.green("ok") : terminal_.red("mismatch " + v.mismatch)));
       wrong |= !v.ok;
       tally_.wrong += !v.ok;

@@ -85,6 +85,33 @@ void declare(CLI::App& app, Arguments& a, std::function<Result<int>()>& chosen) 
   cache->callback([&] { chosen = [&] { return cli::cache(a.cache_action); }; });
 }
 
+/// `; did you mean 'X'?`, or nothing if no candidate is near.
+std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? std::string() : str("; did you mean '{}'?", near);
+}
+
+/// What to say of words that no command or option takes. `words` are those of the command line.
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<CLI::App*> given = app.get_subcommands();
+  const auto is_option = [](const std::string& w) { return w.starts_with('-'); };
+  if (given.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(c->get_name());
+    const auto word = std::find_if_not(words.begin(), words.end(), is_option);
+    if (word != words.end()) return str("unknown command '{}'{}", *word, suggestion(*word, names));
+  }
+  const std::vector<std::string> left = app.remaining(true);
+  const auto option = std::find_if(left.begin(), left.end(), is_option);
+  if (option == left.end()) return str("unexpected argument '{}'", left.empty() ? std::string() : left.front());
+  const CLI::App& command = given.empty() ? app : *given.front();
+  std::vector<std::string> names;
+  for (const CLI::Option* o : command.get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  const std::string name = option->substr(0, option->find('='));
+  return str("unknown option '{}'{}", name, suggestion(name, names));
+}
+
 int main(int argc, char** argv) {
   CLI::App app("coil compiles PyTorch graphs to fast kernels.", "coil");
   app.footer("exit codes: 0 right, 1 a mismatch, 2 an error of the user or the environment, 3 a defect of coil");
@@ -99,7 +126,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    print_error(str("{}; see `coil --help`", e.what()));
+    const std::vector<CLI::App*> given = app.get_subcommands();
+    const std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr
+                                 ? unexpected(app, {argv + 1, argv + argc})
+                                 : std::string(e.what());
+    print_error(str("{}\nsee `coil {}--help`", what, given.empty() ? "" : given.front()->get_name() + " "));
     return kUserError;
   }
   if (show_options) {

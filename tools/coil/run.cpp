@@ -17,7 +17,7 @@ std::string shown(const Value& v) {
   if (const auto* i = std::get_if<i64>(&v)) return str("int {}", *i);
   if (const auto* f = std::get_if<double>(&v)) return str("float {}", *f);
   if (const auto* b = std::get_if<bool>(&v)) return *b ? "bool True" : "bool False";
-  if (const auto* s = std::get_if<std::string>(&v)) return quoted(*s);
+  if (const auto* s = std::get_if<std::string>(&v)) return coil::quoted(*s);
   return "None";
 }
 

@@ -73,7 +73,8 @@ Error compiler_error(const Toolchain& toolchain, const ProcessResult& result) {
   std::string first = result.output.substr(0, result.output.find('\n'));
   if (result.output.find("No space left") != std::string::npos)
     return error("the disk is full: {} could not write its output", toolchain.path);
-  return error("{} could not compile a kernel (exit code {}): {}", toolchain.path, result.exit_code, first);
+  return error("{} could not compile a kernel (exit code {}){}", toolchain.path, result.exit_code,
+               first.empty() ? " and did not say why" : ": " + first);
 }
 
 struct Unit {

@@ -1,0 +1,59 @@
+// The shape, stride and dtype rules against torch: data/rules.graph holds one-op programs with the
+// types that torch 2.15 records for their results (recorded by exporting each op; see its head).
+
+#include "graph/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "graph/text.h"
+
+namespace coil {
+namespace {
+
+struct RuleCases {
+  std::string head;  // "graph rules(...) {": the inputs that all lines share
+  std::vector<std::string> lines;
+};
+
+RuleCases rule_cases() {
+  std::ifstream file(std::string(COIL_SOURCE_DIR) + "/tests/unit/data/rules.graph");
+  RuleCases cases;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("graph ")) cases.head = line;
+    if (line.find(" = ") != std::string::npos) cases.lines.push_back(line);
+  }
+  return cases;
+}
+
+TEST(GraphRules, TypesAreThoseThatTorchRecords) {
+  const RuleCases cases = rule_cases();
+  ASSERT_GT(cases.lines.size(), 1000u);
+  std::set<std::string> ops;
+  for (const std::string& line : cases.lines) {
+    ASSERT_NE(line.find(") : "), std::string::npos) << "no type is recorded: " << line;
+    const Result<Graph> graph = parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
+    EXPECT_TRUE(graph.ok()) << line << "\n" << graph.error().message;
+    if (graph.ok()) ops.insert(graph->nodes[NodeId{0}].op);
+  }
+  EXPECT_GT(ops.size(), 300u);
+}
+
+TEST(GraphRules, ATypeThatTorchDoesNotRecordIsRefused) {
+  const RuleCases cases = rule_cases();
+  for (const char* line : {"%r = add.Tensor(%p, %p) : f32[4, 5, 6]",   // keeps its strides
+                           "%r = add.Tensor(%c, %i) : i64[4, 5, 6]",   // promotes to f32
+                           "%r = eq.Tensor(%c, %c) : f32[4, 5, 6]",    // is bool
+                           "%r = sum(%i) : i32[]",                     // sums in i64
+                           "%r = mm(%A, %B) : f32[4, 5]"}) {
+    const Result<Graph> graph = parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
+    ASSERT_FALSE(graph.ok()) << line;
+    EXPECT_NE(graph.error().message.find("is written"), std::string::npos) << graph.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace coil
