@@ -60,7 +60,8 @@ std::vector<ValueId> GraphBuilder::append(Node node) {
 sym::Expr GraphBuilder::size(ValueId v, i64 dim) const {
   const std::vector<sym::Expr>& shape = graph_.type(v).shape;
   const i64 at = dim < 0 ? dim + static_cast<i64>(shape.size()) : dim;
-  COIL_CHECK(at >= 0 && at < static_cast<i64>(shape.size()), "dim {} of {}", dim, shape.size());
+  if (at < 0 || at >= static_cast<i64>(shape.size()))
+    throw BuildError{error("needs dim {} of {}", dim, text(*graph_.syms, graph_.type(v)))};
   return shape[static_cast<std::size_t>(at)];
 }
 

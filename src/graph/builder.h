@@ -32,7 +32,8 @@ class GraphBuilder {
   Graph& graph() { return graph_; }
   sym::Arena& syms() { return *graph_.syms; }
   const Type& type(ValueId v) const { return graph_.type(v); }
-  sym::Expr size(ValueId v, i64 dim) const;  // dim may be negative
+  /// `dim` may be negative. Throws BuildError where the tensor has no such dim.
+  sym::Expr size(ValueId v, i64 dim) const;
   sym::Expr integer(i64 v) { return syms().constant(v); }
   std::vector<sym::Expr> integers(std::initializer_list<i64> v);
 

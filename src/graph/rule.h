@@ -81,8 +81,7 @@ std::span<const RuleRow> pool_rules();
 std::span<const RuleRow> index_rules();
 std::span<const RuleRow> recurrence_rules();
 
-/// Coil's own ops and control flow, which have no schema: update, cond, while_loop, scan.
-bool is_own_op(std::string_view op);
+/// Ops of which is_own_op holds.
 Result<Types> infer_own_op(Graph& graph, const Node& node);
 
 /// `dim` of `ndim` dims counted from 0; 0-d tensors take dims as if they had one.

@@ -27,6 +27,8 @@ Result<std::vector<Type>> infer(Graph& graph, const Node& node);
 bool has_rule(std::string_view op);
 /// The same, or a composite rule of `graph`.
 bool has_rule(const Graph& graph, std::string_view op);
+/// Coil's own ops and control flow, which have no schema: update, cond, while_loop, scan.
+bool is_own_op(std::string_view op);
 /// Every op with a rule in this folder, sorted.
 std::vector<std::string> ops_with_rules();
 /// Whether the op always is a view of its first argument (permute, slice.Tensor, view, ...). Ops that

@@ -1,5 +1,8 @@
 // Ops that copy elements to other places: clone, cat, pad, flip, ...
 
+#include <algorithm>
+#include <ranges>
+
 #include "graph/rule.h"
 
 namespace coil {
@@ -41,7 +44,12 @@ Result<Types> copy(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("src").shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   if (shape->size() != call.self().ndim()) return call.fail("the source has more dims than the target");
-  return Types{call.self()};
+  Type out = call.self();
+  const bool overlaps = std::ranges::any_of(std::views::iota(std::size_t{0}, out.ndim()), [&](auto d) {
+    return known_value(call.graph, out.strides[d], 0) && !known_value(call.graph, out.shape[d], 1);
+  });
+  if (overlaps) out.strides = strides_for(call.graph, out, MemoryFormat::Preserve);
+  return Types{std::move(out)};
 }
 
 /// Old releases let a 1-d tensor without elements stand beside tensors of any shape.

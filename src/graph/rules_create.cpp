@@ -90,7 +90,8 @@ Result<Types> arange(const Call& call) {
   const sym::Expr* by = std::get_if<sym::Expr>(&step);
   if (first != nullptr && last != nullptr && by != nullptr) {
     const std::optional<i64> stride = call.syms.as_const(*by);
-    if (!stride || *stride == 0) return call.fail("step must be a fixed number other than 0");
+    if (!stride || *stride == 0 || *stride == INT64_MIN)
+      return call.fail("step must be a fixed number other than 0");
     sym::Expr distance = call.syms.sub(*last, *first);
     if (*stride < 0) distance = call.syms.neg(distance);
     const sym::Expr steps = call.number(*stride < 0 ? -*stride : *stride);

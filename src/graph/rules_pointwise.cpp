@@ -1,4 +1,4 @@
-// Pointwise ops: one rule, whose rows differ in how the result's dtype comes about.
+// Pointwise ops: one rule, whose rows (ops/pointwise.def) differ in how the result's dtype comes about.
 
 #include "graph/rule.h"
 
@@ -75,10 +75,21 @@ Result<Types> pointwise(const Call& call) {
   return Types{call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
 }
 
+/// The conjugate of a real tensor is that tensor itself, whatever its strides.
+Result<Types> conjugate(const Call& call) {
+  if (!is_complex(call.self().dtype)) return Types{call.self()};
+  return pointwise<Promotes::First>(call);
+}
+
 constexpr RuleRow kRules[] = {
-#define ROW(op, promotes) {op, pointwise<Promotes::promotes>},
-#include "graph/pointwise.def"
+#define ROW(op, dtype, formula) {op, pointwise<Promotes::dtype>},
+#define FORMULA(op, formula)
+#define DTYPE(op, dtype) {op, pointwise<Promotes::dtype>},
+#include "ops/pointwise.def"
 #undef ROW
+#undef FORMULA
+#undef DTYPE
+    {"conj_physical", conjugate},
 };
 
 }  // namespace

@@ -5,6 +5,34 @@
 namespace coil {
 namespace {
 
+Status sizes_are(const Call& call, const Type& type, const Sizes& shape) {
+  if (type.ndim() != shape.size())
+    return call.fail("a weight is {}, not {}", text(call.syms, type), call.shape_text(shape));
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    Status fits = require_equal(call.graph, type.shape[d], shape[d], "sizes");
+    if (!fits.ok()) return call.fail("{}", fits.error().message);
+  }
+  return Ok{};
+}
+
+/// Per layer and direction w_ih [g*h, in], w_hh [g*h, h] and, with biases, two of [g*h]. Projections
+/// bring more of them, which lowering refuses.
+Status check_weights(const Call& call, i64 layers, i64 directions, sym::Expr width, sym::Expr hidden) {
+  const Types weights = call.tensors("params");
+  const i64 gates = call.base() == "lstm" ? 4 : call.base() == "gru" ? 3 : 1;
+  const std::size_t group = call.flag("has_biases") ? 4 : 2;
+  if (weights.size() != static_cast<std::size_t>(layers * directions) * group) return Ok{};
+  const sym::Expr rows = call.syms.mul(hidden, call.number(gates));
+  for (std::size_t w = 0; w < weights.size(); w += group) {
+    const bool is_first = w < group * static_cast<std::size_t>(directions);
+    const sym::Expr in = is_first ? width : call.syms.mul(hidden, call.number(directions));
+    COIL_TRY(sizes_are(call, weights[w], {rows, in}));
+    COIL_TRY(sizes_are(call, weights[w + 1], {rows, hidden}));
+    for (std::size_t bias = 2; bias < group; ++bias) COIL_TRY(sizes_are(call, weights[w + bias], {rows}));
+  }
+  return Ok{};
+}
+
 /// Outputs of all steps, then the last states. Eager walks steps outside of the batch, whichever of
 /// them comes first in the shape.
 Result<Types> recurrence(const Call& call) {
@@ -14,6 +42,8 @@ Result<Types> recurrence(const Call& call) {
   if (states.size() != (is_lstm ? 2u : 1u)) return call.fail("hx must hold two tensors");
   if (input.ndim() != 3) return call.fail("input must have 3 dims, not {}", text(call.syms, input));
   const i64 layers = COIL_TRY(call.constant("num_layers"));
+  constexpr i64 kMaxLayers = 1024;
+  if (layers < 1 || layers > kMaxLayers) return call.fail("does not take {} layers", layers);
   const i64 directions = call.flag("bidirectional") ? 2 : 1;
   const bool batch_first = call.flag("batch_first");
   const sym::Expr steps = input.shape[batch_first ? 1 : 0];
@@ -26,6 +56,7 @@ Result<Types> recurrence(const Call& call) {
       if (!fits.ok()) return call.fail("{}", fits.error().message);
     }
   }
+  COIL_TRY(check_weights(call, layers, directions, input.shape[2], states[0].shape[2]));
   const sym::Expr width = call.syms.mul(states[0].shape[2], call.number(directions));
   Type out = call.contiguous(input.dtype, {steps, batch, width});
   if (batch_first) {

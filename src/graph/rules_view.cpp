@@ -223,6 +223,8 @@ Result<Types> diagonal(const Call& call) {
   const i64 second = COIL_TRY(call.dim("dim2", out.ndim()));
   if (first == second || out.ndim() < 2) return call.fail("needs two different dims");
   const i64 offset = COIL_TRY(call.constant("offset"));
+  constexpr i64 kMostOffset = i64{1} << 48;
+  if (offset < -kMostOffset || offset > kMostOffset) return call.fail("offset {} is out of range", offset);
   sym::Expr rows = out.shape[static_cast<std::size_t>(first)];
   sym::Expr columns = out.shape[static_cast<std::size_t>(second)];
   if (offset >= 0) columns = call.syms.sub(columns, call.number(offset));

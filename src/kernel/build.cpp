@@ -48,6 +48,7 @@ class Builder {
 
   void add(const Instance& instance) {
     const Body& body = program_.bodies[instance.body];
+    body_ = &body;
     values_ = Side<Val, Val>(body.val_dtypes.size());
     std::vector<std::pair<sym::Expr, sym::Expr>> dims;
     for (std::size_t i = 0; i < body.dims.size(); ++i)
@@ -125,7 +126,10 @@ class Builder {
       case InstKind::Const: k.kind = KernelOp::Const; break;
       case InstKind::Value: k.kind = KernelOp::Value; break;
       case InstKind::Scalar: k.kind = KernelOp::Scalar; break;
-      case InstKind::Index: k.kind = KernelOp::Index; break;
+      case InstKind::Index:
+        k.kind = KernelOp::Index;
+        if (!mine.mask.valid()) mine.mask = mask_of_uses(inst);
+        break;
       case InstKind::Op: k.kind = KernelOp::Op; break;
       case InstKind::Reduce: COIL_UNREACHABLE();
       case InstKind::Scan: k.kind = KernelOp::Scan; break;
@@ -137,6 +141,23 @@ class Builder {
     }
     k.inst = std::move(mine);
     out_.kernel.stages.back().insts.push_back(std::move(k));
+  }
+
+  /// An index that only accesses under one mask use is not checked where the mask is off: the mask, if
+  /// it is known by now.
+  Val mask_of_uses(const Inst& index) {
+    Val mask;
+    bool seen = false;
+    for (const Inst& i : body_->insts) {
+      if (i.kind == InstKind::Value && program_.syms->uses(i.expr, index.expr)) return Val();
+      if (i.kind != InstKind::Load && i.kind != InstKind::Store) continue;
+      if (std::none_of(i.index.begin(), i.index.end(), [&](sym::Expr e) { return program_.syms->uses(e, index.expr); }))
+        continue;
+      if (!i.mask.valid() || (seen && i.mask != mask)) return Val();
+      mask = i.mask;
+      seen = true;
+    }
+    return mask.valid() ? values_[mask] : Val();
   }
 
   static DType result_dtype(const Inst& inst) {
@@ -167,6 +188,7 @@ class Builder {
   const Schedule& schedule_;
   const Group& group_;
   BuiltKernel out_;
+  const Body* body_ = nullptr;  // the one at work
   Side<Val, Val> values_;  // a body's value -> the kernel's
   std::vector<KernelInst> finishes_;
   std::vector<std::pair<BufferId, Val>> registers_;

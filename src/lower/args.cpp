@@ -1,6 +1,7 @@
 #include "lower/args.h"
 
 #include "base/check.h"
+#include "graph/builder.h"
 
 namespace coil::lowering {
 namespace {
@@ -27,8 +28,8 @@ const Arg& Args::operator[](std::string_view name) const {
 ValueId Args::tensor(std::string_view name) const {
   const Arg& arg = (*this)[name];
   if (std::holds_alternative<None>(arg)) return {};
-  COIL_CHECK(std::holds_alternative<ValueId>(arg), "argument {} is not a tensor", name);
-  return std::get<ValueId>(arg);
+  if (const ValueId* tensor = std::get_if<ValueId>(&arg)) return *tensor;
+  throw BuildError{error("argument {} is not a tensor", name)};
 }
 
 std::vector<ValueId> Args::tensors(std::string_view name) const {
@@ -52,19 +53,19 @@ Exprs Args::sizes(std::string_view name) const {
   return list ? *list : Exprs{};
 }
 
+i64 Args::fixed(std::string_view name, Expr value) const {
+  const std::optional<i64> number = value.valid() ? syms_.as_const(value) : std::nullopt;
+  if (!number) throw BuildError{error("argument {} is not a fixed number", name)};
+  return *number;
+}
+
 i64 Args::integer(std::string_view name) const {
-  const auto fixed = syms_.as_const(size(name));
-  COIL_CHECK(fixed.has_value(), "argument {} of {} is not a constant", name, schema_.full_name());
-  return *fixed;
+  return fixed(name, size(name));
 }
 
 std::vector<i64> Args::integers(std::string_view name) const {
   std::vector<i64> out;
-  for (Expr e : sizes(name)) {
-    const auto fixed = syms_.as_const(e);
-    COIL_CHECK(fixed.has_value(), "argument {} of {} is not constant", name, schema_.full_name());
-    out.push_back(*fixed);
-  }
+  for (Expr e : sizes(name)) out.push_back(fixed(name, e));
   return out;
 }
 

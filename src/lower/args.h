@@ -21,7 +21,7 @@ class Args {
   std::vector<ValueId> tensors(std::string_view name) const;
   Expr size(std::string_view name) const;
   Exprs sizes(std::string_view name) const;
-  /// Constants; COIL_CHECKs that they are, as the schema's int promises.
+  /// Constants; throws BuildError where they depend on sizes.
   i64 integer(std::string_view name) const;
   std::vector<i64> integers(std::string_view name) const;
   /// A dim, counted from the front.
@@ -34,6 +34,8 @@ class Args {
   const ops::Schema& schema() const { return schema_; }
 
  private:
+  i64 fixed(std::string_view name, Expr value) const;
+
   sym::Arena& syms_;
   ops::Schema schema_;
   std::span<const Arg> args_;

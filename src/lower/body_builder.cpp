@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/builder.h"
 #include "lower/tree.h"
 
 namespace coil::lowering {
@@ -133,8 +134,8 @@ Val BodyBuilder::op(ScalarOp op, std::vector<Val> operands) {
   COIL_CHECK(operands.size() == static_cast<std::size_t>(row.arity), "{} takes {} operands", row.name,
              row.arity);
   const DType operand = dtype(operands[op == ScalarOp::where ? 1 : 0]);
-  COIL_CHECK(ops::accepts(op, operand), "{} does not take {}, in {}", row.name, name(operand),
-             body_.name);
+  // Which dtypes an op takes is not asked at level 0.
+  if (!ops::accepts(op, operand)) throw BuildError{error("{} does not take {}", row.name, name(operand))};
   COIL_CHECK(row.arity < 2 || dtype(operands.back()) == operand || op == ScalarOp::shl ||
                  op == ScalarOp::shr,
              "{} of {} and {}, in {}", row.name, name(operand), name(dtype(operands.back())), body_.name);
@@ -191,7 +192,7 @@ Expr BodyBuilder::index(Val v, Expr extent, IndexPolicy policy) {
 std::vector<Val> BodyBuilder::fold(InstKind kind, std::string_view combine, Val element,
                                    ops::Tree tree) {
   const auto built = ops::named_combine(combine, dtype(element));
-  COIL_CHECK(built.has_value(), "no combine '{}' of {}", combine, name(dtype(element)));
+  if (!built) throw BuildError{error("there is no {} of {}", combine, name(dtype(element)))};
   Inst inst;
   inst.kind = kind;
   inst.dtype = dtype(element);

@@ -1,6 +1,7 @@
 #include "lower/context.h"
 
 #include "base/check.h"
+#include "graph/builder.h"
 #include "lower/body_builder.h"
 
 namespace coil::lowering {
@@ -45,7 +46,7 @@ Error Lowering::unsupported_case(std::string_view why) const {
 }
 
 Access Lowering::access(ValueId v) const {
-  COIL_CHECK(v.valid(), "a tensor is missing");
+  if (!v.valid()) throw BuildError{error("a tensor is missing")};
   const Access& found = values_.get(v);
   COIL_CHECK(found.buffer.valid(), "value {} was not lowered", name_of(v));
   return found;

@@ -1,5 +1,5 @@
 #pragma once
-// The expression language of pointwise.def.
+// The expression language of ops/pointwise.def.
 //
 //   names        arguments of the op's schema; pi, e, inf, nan; highest, lowest: the finite limits of
 //                the result's dtype; integral: whether the op computes in integers

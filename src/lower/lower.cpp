@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include "base/check.h"
+#include "graph/builder.h"
 #include "lower/context.h"
 #include "lower/registry.h"
 
@@ -20,10 +21,14 @@ ControlFn control_lowering(std::string_view op) {
 }
 
 Status lower_node(Lowering& l, const Node& node) {
-  if (const ControlFn lower = control_lowering(node.op)) return lower(l, node);
-  const LowerFn lower = find_lowering(node.op);
-  COIL_CHECK(lower != nullptr, "{} has no lowering", node.op);
-  return lower(l, node, Args(l.syms, node.op, node.args));
+  try {
+    if (const ControlFn lower = control_lowering(node.op)) return lower(l, node);
+    const LowerFn lower = find_lowering(node.op);
+    COIL_CHECK(lower != nullptr, "{} has no lowering", node.op);
+    return lower(l, node, Args(l.syms, node.op, node.args));
+  } catch (const BuildError& problem) {
+    return l.unsupported_case(problem.error.message);
+  }
 }
 
 bool is_known(std::string_view op) { return control_lowering(op) || find_lowering(op); }

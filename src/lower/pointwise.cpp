@@ -18,9 +18,13 @@ struct Row {
   const char* formula;
 };
 constexpr Row kRows[] = {
-#define P(op, formula) {op, formula},
-#include "lower/pointwise.def"
-#undef P
+#define ROW(op, dtype, formula) {op, formula},
+#define FORMULA(op, formula) {op, formula},
+#define DTYPE(op, dtype)
+#include "ops/pointwise.def"
+#undef ROW
+#undef FORMULA
+#undef DTYPE
 };
 
 /// A number that is known while lowering, an argument that was left out, a word, or a value.

@@ -1,5 +1,5 @@
 #pragma once
-// Elementwise ops: one row of pointwise.def each.
+// Elementwise ops: one row of ops/pointwise.def each.
 
 #include <string_view>
 #include <vector>

@@ -304,9 +304,10 @@ Status recurrence(Lowering& l, const Node& node, const Args& args, CellKind kind
       layer.w_hh = l.access(params.take());
       if (bias) layer.b_ih = l.access(params.take());
       if (bias) layer.b_hh = l.access(params.take());
-      COIL_CHECK(l.prover.is_equal(layer.w_hh.extents[0],
-                                   l.syms.mul(layer.w_hh.extents[1], l.syms.constant(gates))),
-                 "weights of {} gates", gates);
+      if (layer.w_hh.extents.size() != 2 ||
+          !l.prover.is_equal(layer.w_hh.extents[0],
+                             l.syms.mul(layer.w_hh.extents[1], l.syms.constant(gates))))
+        return l.unsupported_case(str("its weights are not those of {} gates", gates));
       for (ValueId h : hx) {
         Access state = l.access(h);
         // Each layer and direction has its own row of hx: a copy, since the loop carries it on.

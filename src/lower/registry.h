@@ -1,8 +1,7 @@
 #pragma once
-// Which function lowers which op.
+// Which function lowers which op: the rows of ops/lowered.def.
 
 #include <string_view>
-#include <vector>
 
 #include "lower/args.h"
 #include "lower/context.h"
@@ -12,10 +11,8 @@ namespace coil::lowering {
 /// Lowers the present node: appends bodies and sets every result.
 using LowerFn = Status (*)(Lowering& l, const Node& node, const Args& args);
 
-/// The function of an op of ATen; null if it has no row.
+/// The function of an op of ATen, elementwise ones included; null if it has no row.
 LowerFn find_lowering(std::string_view op);
-/// Every op with a row, pointwise ones included, sorted.
-std::vector<std::string_view> lowered_ops();
 
 // One function a family member, each beside its family.
 #define COIL_LOWERINGS(X)                                                                        \

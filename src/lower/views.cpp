@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/builder.h"
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
@@ -109,6 +110,7 @@ Access diagonal(Lowering& l, const Args& args, const Access& in, const Exprs* sh
 
 Access unfold(Lowering& l, const Args& args, const Access& in) {
   sym::Arena& syms = l.syms;
+  if (in.extents.empty()) throw BuildError{error("a tensor without dims")};
   const std::size_t d = args.dim("dimension", in.extents.size());
   const Expr size = args.size("size"), step = args.size("step");
   Exprs extents = in.extents;

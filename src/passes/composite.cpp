@@ -42,7 +42,11 @@ ValueId Composite::tensor(std::string_view name) const {
   return has(name) ? std::get<ValueId>(arg(name)) : ValueId();
 }
 
-Values Composite::tensors(std::string_view name) const { return std::get<Values>(arg(name)); }
+Values Composite::tensors(std::string_view name) const {
+  const Values& list = std::get<Values>(arg(name));
+  if (list.empty()) fail("{} must hold at least one tensor", name);
+  return list;
+}
 
 sym::Expr Composite::integer(std::string_view name) const { return std::get<sym::Expr>(arg(name)); }
 
@@ -53,6 +57,13 @@ Exprs Composite::integers(std::string_view name) const {
 i64 Composite::fixed(std::string_view name) const {
   if (std::optional<i64> value = syms.as_const(integer(name))) return *value;
   fail("{} is {}, but must be a fixed number", name, syms.text(integer(name)));
+}
+
+i64 Composite::count_of(std::string_view name) const {
+  constexpr i64 kMost = 65536;
+  const i64 count = fixed(name);
+  if (count < 0 || count > kMost) fail("{} is {}, but must be from 0 to {}", name, count, kMost);
+  return count;
 }
 
 Dims Composite::all_fixed(std::string_view name) const {

@@ -38,11 +38,13 @@ class Composite {
   /// The first argument.
   ValueId self() const;
   ValueId tensor(std::string_view name) const;  // invalid for None
-  Values tensors(std::string_view name) const;
+  Values tensors(std::string_view name) const;  // at least one
   sym::Expr integer(std::string_view name) const;
   Exprs integers(std::string_view name) const;  // empty for None
   /// Integers that must not be symbolic.
   i64 fixed(std::string_view name) const;
+  /// The same of a number that says how many nodes or parts to make: from 0 to 65536.
+  i64 count_of(std::string_view name) const;
   Dims all_fixed(std::string_view name) const;
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
@@ -146,9 +148,8 @@ std::span<const DecompositionRow> attention_decompositions();
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);
 std::vector<std::string_view> decomposed_ops();
-/// Whether lowering takes the op as it is.
+/// Whether lowering takes the op as it is: it has a row in the tables of ops/, and none here.
 bool is_core_op(std::string_view op);
-std::span<const std::string_view> core_ops();
 
 /// Whether the node is an index.Tensor or index_put with a mask, which its row rewrites; with integer
 /// indices these ops are core.

@@ -47,6 +47,7 @@ Values parts_of(Composite& c, ValueId v, i64 parts) {
 
 Values lstm_cell(Composite& c) {
   const Values state = c.tensors("hx");
+  if (state.size() != 2) c.fail("hx must hold two tensors");
   const Gates all = gates(c, state.at(0));
   const Values g = parts_of(c, c.add(all.from_input, all.from_state), 4);
   const ValueId in = c.call("sigmoid", {g[0]}), forget = c.call("sigmoid", {g[1]});

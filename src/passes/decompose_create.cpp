@@ -53,7 +53,8 @@ Values lift_fresh_copy(Composite& c) { return {c.call("clone", {c.self()})}; }
 
 /// Rows and columns of a triangle, listed row by row.
 Values triangle_indices(Composite& c) {
-  const i64 rows = c.fixed("row"), columns = c.fixed("col"), offset = c.fixed("offset");
+  const i64 rows = c.count_of("row"), columns = c.count_of("col");
+  const i64 offset = std::clamp(c.fixed("offset"), -rows, columns);
   const bool lower = c.op() == "tril_indices";
   const DType dtype = c.dtype_or("dtype", DType::i64);
   const ValueId square = c.filled({c.n(rows), c.n(columns)}, 1, DType::i64);

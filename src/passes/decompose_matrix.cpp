@@ -176,8 +176,8 @@ Values multi_dot_row(Composite& c) {
 Values bilinear_row(Composite& c) {
   const ValueId a = c.tensor("input1"), b = c.tensor("input2"), weight = c.tensor("weight");
   Exprs shape = c.shape(a);
-  shape.back() = c.size(weight, 0);
   const ValueId left = c.reshape(a, {c.n(-1), c.size(a, -1)});
+  shape.back() = c.size(weight, 0);
   const ValueId right = c.reshape(b, {c.n(-1), c.size(b, -1)});
   // (rows, 1, 1, in1) x (out, in1, in2), then the sum over in2 of that times input2.
   const ValueId half = matmul(c, c.unsqueeze(c.unsqueeze(left, 1), 1), weight);

@@ -200,7 +200,7 @@ Values diff(Composite& c) {
   if (c.has("prepend")) parts.insert(parts.begin(), c.tensor("prepend"));
   if (c.has("append")) parts.push_back(c.tensor("append"));
   ValueId v = parts.size() == 1 ? parts[0] : c.cat(parts, dim);
-  for (i64 i = 0; i < c.fixed("n"); ++i) v = difference(c, v, dim);
+  for (i64 i = c.count_of("n"); i > 0; --i) v = difference(c, v, dim);
   return {v};
 }
 

@@ -22,6 +22,8 @@ i64 fixed_size(Composite& c, i64 dim) {
 Values split_evenly(Composite& c, i64 each, i64 dim) {
   const i64 size = fixed_size(c, dim);
   if (each <= 0 && size > 0) c.fail("parts must have at least one element");
+  constexpr i64 kMost = 65536;
+  if (size > 0 && size / each > kMost) c.fail("{} parts of {} elements are too many", size / each, each);
   Exprs sizes;
   for (i64 at = 0; at < size; at += each) sizes.push_back(c.n(std::min(each, size - at)));
   if (sizes.empty()) sizes.push_back(c.n(0));
@@ -39,7 +41,8 @@ Values split(Composite& c) {
   if (std::optional<i64> fixed = c.syms.as_const(each); fixed && c.syms.as_const(size))
     return split_evenly(c, *fixed, dim);
   const std::optional<i64> parts = part_count(c, size, each);
-  if (!parts) c.fail("the number of parts of size {} must be fixed", c.syms.text(each));
+  constexpr i64 kMost = 65536;
+  if (!parts || *parts < 1 || *parts > kMost) c.fail("the number of parts of size {} must be fixed", c.syms.text(each));
   Exprs sizes(static_cast<std::size_t>(*parts) - 1, each);
   sizes.push_back(c.syms.sub(size, c.syms.mul(each, c.n(*parts - 1))));
   return split_with_sizes(c, sizes, dim);
@@ -51,11 +54,11 @@ Values split_sizes(Composite& c) {
 }
 
 Values chunk(Composite& c) {
-  const i64 dim = c.dim("dim", c.self()), chunks = c.fixed("chunks");
+  const i64 dim = c.dim("dim", c.self()), chunks = c.count_of("chunks");
   if (chunks <= 0) c.fail("chunks must be above 0");
   const sym::Expr size = c.size(c.self(), dim);
   if (std::optional<i64> fixed = c.syms.as_const(size)) {
-    const i64 each = (*fixed + chunks - 1) / chunks;
+    const i64 each = *fixed / chunks + (*fixed % chunks != 0 ? 1 : 0);
     if (each == 0) return split_with_sizes(c, Exprs(static_cast<std::size_t>(chunks), c.n(0)), dim);
     return split_evenly(c, each, dim);
   }
@@ -93,7 +96,7 @@ Values cut_at(Composite& c, const Exprs& indices, i64 dim) {
 Values tensor_split(Composite& c) {
   const i64 dim = c.dim("dim", c.self());
   if (c.op() == "tensor_split.indices") return cut_at(c, c.integers("indices"), dim);
-  return sections(c, c.fixed("sections"), dim);
+  return sections(c, c.count_of("sections"), dim);
 }
 
 Values axis_split(Composite& c) {
@@ -101,7 +104,7 @@ Values axis_split(Composite& c) {
   const i64 dim = c.base() == "vsplit" ? 0 : c.base() == "dsplit" ? 2 : ndim == 1 ? 0 : 1;
   if (dim >= ndim || (c.base() == "vsplit" && ndim < 2)) c.fail("the tensor has too few dims");
   if (c.op().ends_with(".array")) return cut_at(c, c.integers("indices"), dim);
-  return sections(c, c.fixed("sections"), dim);
+  return sections(c, c.count_of("sections"), dim);
 }
 
 Values stack(Composite& c) {

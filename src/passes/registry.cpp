@@ -1,9 +1,9 @@
-// The table of all decompositions, and the list of the ops that are left alone.
+// The table of all decompositions, and which ops are left alone.
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 
+#include "graph/rules.h"
+#include "ops/lowered.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -32,13 +32,6 @@ const Registry& registry() {
   return kRows;
 }
 
-constexpr std::string_view kCoreOps[] = {
-#define CORE(op) op,
-#include "passes/core_ops.def"
-#undef CORE
-};
-static_assert(std::ranges::is_sorted(kCoreOps));
-
 }  // namespace
 
 Decomposition find_decomposition(std::string_view op) {
@@ -52,8 +45,9 @@ std::vector<std::string_view> decomposed_ops() {
   return ops;
 }
 
-bool is_core_op(std::string_view op) { return std::ranges::binary_search(kCoreOps, op); }
-
-std::span<const std::string_view> core_ops() { return kCoreOps; }
+bool is_core_op(std::string_view op) {
+  if (op == "index.Tensor" || op == "index_put") return true;  // their rows are for masks
+  return is_own_op(op) || (ops::is_lowered(op) && find_decomposition(op) == nullptr);
+}
 
 }  // namespace coil

@@ -25,6 +25,12 @@ class PlanBuilder {
     for (std::size_t i = 0; i < program_.subprograms.size(); ++i)
       out_.subplans.push_back(COIL_TRY(
           PlanBuilder(program_.subprograms[i], schedule_.subschedules[i], services_, symbols_).run()));
+    // A size from a buffer that is there before the call begins is read first of all.
+    for (const ProgramSize& size : program_.sizes) {
+      if (!size.from.valid()) continue;
+      const Place place = schedule_.buffers.get(size.from).place;
+      if (place == Place::External || place == Place::Derived) out_.run.push_back(read_size(size));
+    }
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
     for (const ProgramState& s : program_.states) out_.states.push_back({s.state.index, s.updated.index});
@@ -109,6 +115,11 @@ class PlanBuilder {
     out_.buffers.push_back(std::move(p));
   }
 
+  runtime::ReadSize read_size(const ProgramSize& size) {
+    const sym::Range r = syms_.var(size.var).range;
+    return {symbols_.slot(size.var), size.from.index, r.lo, r.hi};
+  }
+
   Status add_step(const ScheduleStep& step) {
     const StepBuffers used = buffers_of(program_, schedule_, step);
     bool init = false;
@@ -126,10 +137,8 @@ class PlanBuilder {
       steps.push_back(control(program_.controls[std::get<ControlId>(step)]));
     }
     for (const ProgramSize& s : program_.sizes)
-      if (s.from.valid() && std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end()) {
-        const sym::Range r = syms_.var(s.var).range;
-        steps.push_back(runtime::ReadSize{symbols_.slot(s.var), s.from.index, r.lo, r.hi});
-      }
+      if (s.from.valid() && std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end())
+        steps.push_back(read_size(s));
     return Ok{};
   }
 

@@ -1,13 +1,157 @@
-// coil explain: what became of each op, and why.
+// coil explain: what became of each op, and why. Every line is made from the levels of the compilation
+// (program, schedule, kernels, plan); nothing is decided here.
+
+#include <algorithm>
+#include <map>
 
 #include "cli.h"
+#include "schedule/memory.h"
 
 namespace coil::cli {
 namespace {
 
 using runtime::Plan;
 
-/// How often each kernel is launched in a plan and its subplans.
+std::string list(const std::vector<std::string>& items) {
+  return join(items, ", ", [](const std::string& item) { return item; });
+}
+
+std::string plural(std::size_t n, const std::string& noun) { return str("{} {}{}", n, noun, n == 1 ? "" : "s"); }
+
+void add_once(std::vector<std::string>& items, const std::string& item) {
+  if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
+}
+
+/// The ops of level 0 by the names of their results, of a graph and all its subgraphs.
+void collect_ops(const Graph& graph, std::map<std::string, std::string>& ops) {
+  for (NodeId n : graph.nodes.ids())
+    for (ValueId v : graph.nodes[n].outs) ops.emplace(graph.values[v].name, graph.nodes[n].op);
+  for (const Graph& sub : graph.subgraphs) collect_ops(sub, ops);
+}
+
+/// One level of the program: the whole, or a branch or loop body within it.
+struct Scope {
+  const LoopProgram& program;
+  const Schedule& schedule;
+  const Plan& plan;
+};
+
+std::string describe(const Scope& s, BufferId b) {
+  const Buffer& buffer = s.program.buffers[b];
+  const std::string shape =
+      join(buffer.shape, ", ", [&](sym::Expr e) { return s.program.syms->text(e); });
+  return str("%{} {}[{}]", buffer.name, name(buffer.dtype), shape);
+}
+
+/// The steps of one plan, as the run time takes them.
+class StepPrinter {
+ public:
+  StepPrinter(const Compilation& c, const Terminal& terminal) : c_(c), terminal_(terminal) {
+    collect_ops(c.graph, ops_);
+  }
+
+  void print_call(const Scope& s, const std::string& indent) { steps(s, s.plan.run, When::Call, indent); }
+  void print_init(const Scope& s, const std::string& indent) { steps(s, s.plan.init, When::Init, indent); }
+
+ private:
+  enum class When { Init, Call };
+
+  static When when(const Scope& s, const ScheduleStep& step) {
+    bool init = false;
+    if (const auto* g = std::get_if<GroupId>(&step)) init = s.schedule.groups[*g].init;
+    if (const auto* n = std::get_if<StructuredId>(&step)) init = s.program.structured[*n].init;
+    return init ? When::Init : When::Call;
+  }
+
+  /// The plan has one step more than the schedule for each copy and each size that is read; they stand
+  /// around the step that they serve.
+  void steps(const Scope& s, const std::vector<runtime::PlanStep>& plan, When part, const std::string& indent) {
+    auto next = plan.begin();
+    for (std::size_t i = 0; i < s.schedule.order.size(); ++i) {
+      if (when(s, s.schedule.order[i]) != part) continue;
+      for (; next != plan.end() && is_auxiliary(*next); ++next) auxiliary(s, *next, indent);
+      COIL_CHECK(next != plan.end(), "the plan is shorter than the schedule");
+      step(s, i, *next++, indent);
+    }
+    for (; next != plan.end(); ++next) auxiliary(s, *next, indent);
+  }
+
+  static bool is_auxiliary(const runtime::PlanStep& step) {
+    return std::holds_alternative<runtime::CopyStep>(step) || std::holds_alternative<runtime::ReadSize>(step);
+  }
+
+  void auxiliary(const Scope& s, const runtime::PlanStep& step, const std::string& indent) const {
+    if (const auto* copy = std::get_if<runtime::CopyStep>(&step))
+      print(str("{}    copy %{} to %{}, which begins with its content\n", indent, s.plan.buffers[copy->from].name,
+                s.plan.buffers[copy->to].name));
+    if (const auto* size = std::get_if<runtime::ReadSize>(&step))
+      print(str("{}    read the size {} from %{}\n", indent, s.plan.symbols[size->symbol], s.plan.buffers[size->buffer].name));
+  }
+
+  void step(const Scope& s, std::size_t index, const runtime::PlanStep& plan, const std::string& indent) {
+    const ScheduleStep& what = s.schedule.order[index];
+    const std::string number = str("{}{}{}  ", indent, index < 10 ? " " : "", index);
+    if (const auto* g = std::get_if<GroupId>(&what)) {
+      const Group& group = s.schedule.groups[*g];
+      const u32 kernel = std::get<runtime::Launch>(plan).kernel;
+      print(str("{}{} {}\n", number, terminal_.green(str("kernel k{}", kernel)), terminal_.bold(group.name)));
+      for (const Instance& i : group.instances) {
+        const Body& body = s.program.bodies[i.body];
+        source(s, body.name, body.from, body.locs, indent);
+      }
+    } else if (const auto* n = std::get_if<StructuredId>(&what)) {
+      const Structured& node = s.program.structured[*n];
+      print(str("{}{} {}\n", number, terminal_.green("template " + std::get<runtime::Call>(plan).name), terminal_.bold(node.name)));
+      source(s, node.name, node.from, node.locs, indent);
+    } else {
+      const Control& control = s.program.controls[std::get<ControlId>(what)];
+      print(str("{}{} {}\n", number, terminal_.green("control"), terminal_.bold(control.name)));
+      source(s, control.name, control.from, control.locs, indent);
+    }
+    traffic(s, what, indent);
+    if (const auto* control = std::get_if<ControlId>(&what)) branches(s, s.program.controls[*control], indent);
+  }
+
+  /// Which ops of level 0 a body or node computes, and whose code that is.
+  void source(const Scope& s, const std::string& fallback, const std::vector<ValueId>& from, const std::vector<LocId>& locs,
+              const std::string& indent) const {
+    std::vector<std::string> ops, places;
+    for (ValueId v : from) {
+      const std::string& value = s.program.value_names.get(v);
+      const auto op = ops_.find(value);
+      add_once(ops, op == ops_.end() ? "%" + value : str("%{} = {}", value, op->second));
+    }
+    for (LocId l : locs) {
+      const Loc& loc = s.program.locs[l];
+      if (!loc.frame.empty()) add_once(places, loc.module.empty() ? loc.frame : str("{} in {}", loc.frame, loc.module));
+    }
+    print(str("{}      computes {}{}\n", indent, ops.empty() ? fallback : list(ops), places.empty() ? "" : "  @ " + list(places)));
+  }
+
+  void traffic(const Scope& s, const ScheduleStep& step, const std::string& indent) const {
+    const StepBuffers used = buffers_of(s.program, s.schedule, step);
+    const auto names = [&](const std::vector<BufferId>& buffers) {
+      std::vector<std::string> all;
+      for (BufferId b : buffers) add_once(all, describe(s, b));
+      return all.empty() ? std::string("nothing") : list(all);
+    };
+    print(terminal_.dim(str("{}      reads    {}\n", indent, names(used.reads))));
+    print(terminal_.dim(str("{}      writes   {}\n", indent, names(used.writes))));
+  }
+
+  void branches(const Scope& s, const Control& control, const std::string& indent) {
+    for (std::size_t k = 0; k < control.programs.size(); ++k) {
+      const u32 sub = control.programs[k];
+      print(str("{}      part {} of {}:\n", indent, k + 1, control.name));
+      print_call({s.program.subprograms[sub], s.schedule.subschedules[sub], s.plan.subplans[sub]}, indent + "      ");
+    }
+  }
+
+  const Compilation& c_;
+  const Terminal& terminal_;
+  std::map<std::string, std::string> ops_;
+};
+
 void count_launches(const Plan& plan, std::vector<int>& launches) {
   for (const auto* steps : {&plan.init, &plan.run})
     for (const runtime::PlanStep& s : *steps)
@@ -15,94 +159,111 @@ void count_launches(const Plan& plan, std::vector<int>& launches) {
   for (const Plan& p : plan.subplans) count_launches(p, launches);
 }
 
-class Explainer {
- public:
-  explicit Explainer(const Compilation& c) : c_(c), terminal_(1) {}
-
-  void run() {
-    const Plan& plan = c_.model->plan;
-    print(terminal_.bold("Kernels\n"));
-    std::vector<int> launches(c_.kernels.size(), 0);
-    count_launches(plan, launches);
-    for (std::size_t i = 0; i < c_.kernels.size(); ++i) kernel(i, launches[i]);
-    print(terminal_.bold("\nCalls of prebuilt templates\n"));
-    calls(plan);
-    print(terminal_.bold("\nDecisions\n"));
-    decisions(c_.program, c_.schedule);
-    print(terminal_.bold("\nMemory\n"));
-    memory();
-    print(terminal_.bold("\nChecks at each call\n"));
-    checks(plan);
+void print_kernels(const Compilation& c, const Terminal& terminal) {
+  std::vector<int> launches(c.kernels.size(), 0);
+  count_launches(c.model->plan, launches);
+  for (std::size_t i = 0; i < c.kernels.size(); ++i) {
+    const Kernel& k = c.kernels[i];
+    const std::string grid = join(k.grid, ", ", [&](const Axis& a) {
+      return str("{} < {}", k.syms->text(a.var), k.syms->text(a.extent));
+    });
+    print(str("  k{} {}  grid {}", i, terminal.bold(k.name), grid.empty() ? "of one point" : grid));
+    if (k.mapping.units.valid()) print(str(", {} units of work for the threads", k.syms->text(k.mapping.units)));
+    if (launches[i] > 1) print(str(", used by {} steps", launches[i]));
+    print("\n");
+    for (const std::string& reason : k.mapping.reasons) print(terminal.dim(str("      {}\n", reason)));
   }
+}
 
- private:
-  void kernel(std::size_t i, int launches) {
-    const Kernel& k = c_.kernels[i];
-    print(str("  k{} {}{}\n", i, terminal_.green(k.name), launches == 1 ? std::string() : str("  launched {} times", launches)));
-    for (const std::string& f : k.from) print(str("      holds {}\n", f));
-    for (const std::string& r : k.mapping.reasons) print(terminal_.dim(str("      {}\n", r)));
-    if (k.mapping.units.valid())
-      print(terminal_.dim(str("      {} units of work for the threads\n", k.syms->text(k.mapping.units))));
+/// Answer and reason, and the pairs that got them.
+using Answers = std::map<std::pair<bool, std::string>, std::vector<std::string>>;
+
+void collect_decisions(const Schedule& schedule, Answers& answers) {
+  for (const Decision& d : schedule.decisions)
+    add_once(answers[{!d.yes, d.reason}], str("{} -> {}", d.from, d.to));
+  for (const Schedule& sub : schedule.subschedules) collect_decisions(sub, answers);
+}
+
+void print_decisions(const Schedule& schedule, const Terminal& terminal) {
+  Answers answers;
+  collect_decisions(schedule, answers);
+  if (answers.empty()) print("  no step reads what another writes\n");
+  for (const auto& [answer, pairs] : answers) {
+    print(str("  {} {}\n", answer.first ? terminal.yellow("apart:   ") : terminal.green("together:"), answer.second));
+    for (const std::string& pair : pairs) print(terminal.dim(str("      {}\n", pair)));
   }
+}
 
-  void calls(const Plan& plan) {
-    for (const auto* steps : {&plan.init, &plan.run})
-      for (const runtime::PlanStep& s : *steps)
-        if (const auto* call = std::get_if<runtime::Call>(&s)) {
-          const std::string operands = join(call->operands, ", ", [&](const runtime::PlanOperand& o) {
-            return str("%{} [{}]", plan.buffers[o.buffer].name,
-                       join(o.shape, ", ", [&](runtime::ExprRef e) { return runtime::to_text(plan.exprs[e], c_.model->plan.symbols); }));
-          });
-          print(str("  {}  {}{}\n", terminal_.green(call->name), operands, steps == &plan.init ? "  (at init)" : ""));
-        }
-    for (const Plan& p : plan.subplans) calls(p);
+std::string place_text(const BufferPlan& p) {
+  switch (p.place) {
+    case Place::External: return "the caller's or the model file's";
+    case Place::Arena: return str("arena slot {}", p.slot);
+    case Place::Within: return str("arena slot {}, over what it begins as", p.slot);
+    case Place::Output: return "handed to the caller";
+    case Place::Derived: return "made once, kept with the model";
+    case Place::Heap: return "allocated during the call";
+    case Place::Gone: return "never stored: stays in registers";
   }
+  COIL_UNREACHABLE();
+}
 
-  void decisions(const LoopProgram& program, const Schedule& schedule) {
-    for (const Decision& d : schedule.decisions)
-      print(str("  {} {} -> {}: {}\n", d.yes ? terminal_.green("yes") : terminal_.yellow("no "), d.from, d.to, d.reason));
-    for (std::size_t i = 0; i < schedule.subschedules.size(); ++i)
-      decisions(program.subprograms[i], schedule.subschedules[i]);
+void print_memory(const Scope& s) {
+  sym::Arena& syms = *s.program.syms;
+  std::size_t width = 0;
+  std::vector<sym::Expr> wanted, slots;
+  for (BufferId b : s.program.buffers.ids()) {
+    const BufferPlan& p = s.schedule.buffers.get(b);
+    if (p.place == Place::External) continue;
+    width = std::max(width, s.program.buffers[b].name.size());
+    if (p.place == Place::Arena || p.place == Place::Within) wanted.push_back(bytes_of(syms, s.program.buffers[b]));
   }
-
-  void memory() {
-    const sym::Arena& syms = *c_.program.syms;
-    for (std::size_t s = 0; s < c_.schedule.slots.size(); ++s) {
-      std::vector<std::string> names;
-      for (BufferId b : c_.program.buffers.ids()) {
-        const BufferPlan& p = c_.schedule.buffers.get(b);
-        if ((p.place == Place::Arena || p.place == Place::Within) && p.slot == s)
-          names.push_back(str("%{} (steps {}..{})", c_.program.buffers[b].name, p.first, p.last));
-      }
-      print(str("  slot {}: {} bytes: {}\n", s, syms.text(c_.schedule.slots[s].bytes),
-                join(names, ", ", [](const std::string& n) { return n; })));
-    }
-    for (BufferId b : c_.program.buffers.ids()) {
-      const BufferPlan& p = c_.schedule.buffers.get(b);
-      const std::string& name = c_.program.buffers[b].name;
-      if (p.place == Place::Gone) print(str("  %{} stays in registers\n", name));
-      if (p.place == Place::Output) print(str("  %{} is handed to the caller\n", name));
-      if (p.place == Place::Derived) print(str("  %{} is made once, at init\n", name));
-    }
+  for (BufferId b : s.program.buffers.ids()) {
+    const Buffer& buffer = s.program.buffers[b];
+    const BufferPlan& p = s.schedule.buffers.get(b);
+    if (p.place == Place::External) continue;
+    const bool shared = p.place == Place::Arena || p.place == Place::Within;
+    print(str("  %{:<{}}  {:>12} bytes  {}{}\n", buffer.name, width, syms.text(bytes_of(syms, buffer)), place_text(p),
+              shared ? str(", steps {} to {}", p.first, p.last) : ""));
   }
+  for (const Slot& slot : s.schedule.slots) slots.push_back(slot.bytes);
+  print(str("  arena: {} bytes in {}; without sharing it would be {}\n", syms.text(syms.sum(slots)),
+            plural(slots.size(), "slot"), syms.text(syms.sum(wanted))));
+}
 
-  void checks(const Plan& plan) {
-    for (const runtime::PlanInput& i : plan.inputs) {
-      if (i.kind != runtime::PlanInput::Kind::Tensor) continue;
-      const auto list = [&](const std::vector<runtime::ExprRef>& exprs) {
-        return join(exprs, ", ", [&](runtime::ExprRef e) { return runtime::to_text(plan.exprs[e], plan.symbols); });
-      };
-      print(str("  input {}: {}[{}], copied first where its strides are not [{}]\n", i.name, name(i.dtype),
-                list(i.shape), list(i.strides)));
-    }
-    for (const runtime::SymbolRange& r : plan.ranges)
-      print(str("  {} in {}..{}\n", plan.symbols[r.symbol], r.lo, r.hi == INT64_MAX ? "" : std::to_string(r.hi)));
-    for (const runtime::PlanCheck& check : plan.checks) print(str("  {}\n", check.text));
+void print_checks(const Plan& plan) {
+  for (const runtime::PlanInput& i : plan.inputs) {
+    if (i.kind != runtime::PlanInput::Kind::Tensor) continue;
+    const auto texts = [&](const std::vector<runtime::ExprRef>& exprs) {
+      return join(exprs, ", ", [&](runtime::ExprRef e) { return runtime::to_text(plan.exprs[e], plan.symbols); });
+    };
+    print(str("  input {}: {}[{}]; copied first where its strides are not [{}]\n", i.name, name(i.dtype),
+              texts(i.shape), texts(i.strides)));
   }
+  for (const runtime::SymbolRange& r : plan.ranges)
+    print(str("  {} in {}..{}\n", plan.symbols[r.symbol], r.lo, r.hi == INT64_MAX ? "" : std::to_string(r.hi)));
+  for (const runtime::PlanCheck& check : plan.checks) print(str("  {}\n", check.text));
+}
 
-  const Compilation& c_;
-  Terminal terminal_;
-};
+void print_all(const Compilation& c) {
+  const Terminal terminal(1);
+  const Scope whole{c.program, c.schedule, c.model->plan};
+  StepPrinter printer(c, terminal);
+  if (!whole.plan.init.empty()) {
+    print(terminal.bold("Steps when the model is opened\n"));
+    printer.print_init(whole, "");
+    print("\n");
+  }
+  print(terminal.bold("Steps of a call, in order\n"));
+  printer.print_call(whole, "");
+  print(terminal.bold("\nKernels that were generated; equal ones are one\n"));
+  print_kernels(c, terminal);
+  print(terminal.bold("\nWhich steps share a kernel, and why\n"));
+  print_decisions(c.schedule, terminal);
+  print(terminal.bold("\nMemory of a call\n"));
+  print_memory(whole);
+  print(terminal.bold("\nChecks at each call\n"));
+  print_checks(whole.plan);
+}
 
 }  // namespace
 
@@ -117,7 +278,7 @@ Result<int> explain(const Common& arguments) {
       std::holds_alternative<Graph>(model.program)
           ? COIL_TRY(compile(std::get<Graph>(model.program), options, environment))
           : COIL_TRY(compile(std::get<LoopProgram>(model.program), options, environment));
-  Explainer(*c).run();
+  print_all(*c);
   return kRight;
 }
 

@@ -118,6 +118,9 @@ Result<runtime::Tensor> Results::fresh(const ProgramOutput& output) {
 Result<runtime::Tensor> Results::window(const ProgramOutput& output,
                                         const runtime::Tensor& base) const {
   runtime::Tensor tensor = base;
+  // A view may show complex elements as pairs of parts, or pairs as complex elements.
+  if (is_complex(base.dtype) && !is_complex(output.dtype)) tensor.dtype = real_of(base.dtype);
+  if (!is_complex(base.dtype) && is_complex(output.dtype)) tensor.dtype = complex_of(base.dtype);
   tensor.shape.clear();
   tensor.strides.clear();
   for (std::size_t d = 0; d < output.shape.size(); ++d) {
@@ -127,7 +130,8 @@ Result<runtime::Tensor> Results::window(const ProgramOutput& output,
   const i64 offset = output.offset.valid() ? frame_.env().at(output.offset) : 0;
   const i64 space = COIL_TRY(runtime::span_elements(tensor.shape, tensor.strides));
   const i64 whole = COIL_TRY(runtime::span_elements(base.shape, base.strides));
-  COIL_CHECK(offset >= 0 && (space == 0 || offset + space <= whole),
+  COIL_CHECK(offset >= 0 && (space == 0 || (offset + space) * size_of(tensor.dtype) <=
+                                               whole * size_of(base.dtype)),
              "an output reaches past its memory");
   tensor.data = base.data + offset * size_of(tensor.dtype);
   return tensor;

@@ -115,6 +115,11 @@ case('gelu',f,'tanh'); case('gelu',h,'tanh'); case('gelu',special,'tanh'); case(
 case('_to_copy',f,torch.bfloat16); case('_to_copy',h,torch.float16); case('_to_copy',f*5,torch.int64); case('_to_copy',i,torch.bool); case('_to_copy',b,torch.float32); case('_to_copy',i,torch.uint8,ref=lambda a,t:a.to(t)); case('_to_copy',d,torch.bfloat16); case('_to_copy',i,torch.float16); case('copy',f,i)
 case('clone',f.t()); case('clone',f.t(),ref=lambda a:a.clone()); case('clone',r(2,3,4,5).permute(0,3,1,2))
 case('sigmoid_backward',f,f2); case('tanh_backward',f,f2); case('threshold_backward',f,f2,0); case('gelu_backward',f,f2); case('gelu_backward',f,f2,'tanh'); case('silu_backward',f,f2)
+for op in "hardswish_backward mish_backward".split(): case(op,f,f2*3); case(op,h,h.flip(0)); case(op,f,special)
+for op in "hardshrink_backward softshrink_backward".split(): case(op,f,f2,0.5); case(op,h,h.flip(0),0.5); case(op,f,special,0.5)
+case('softplus_backward',f,f2*10,1.5,5.0); case('softplus_backward',h,h.flip(0),1,20); case('softplus_backward',f,special,1,20)
+for is_result in (False,True): case('elu_backward',f,0.7,1.3,1.1,is_result,f2); case('elu_backward',h,1,1,1,is_result,h.flip(0))
+case('logit_backward',f,f2); case('logit_backward',f,unit,0.1); case('logit_backward',h,unit.bfloat16())
 # views
 x=r(2,3,4); 
 def cl(op,*a): case(op,*a)
