@@ -36,7 +36,7 @@ test: test-core test-torch  ## all tests
 test-core: setup  ## tests that need no torch: units, case tables, lint
 	@scripts/test_core.sh
 
-test-torch: build  ## tests against torch, in .venv (about 5 GB, once)
+test-torch: setup  ## tests against torch, in .venv (about 5 GB, once)
 	@TORCH_VERSION=$(TORCH_VERSION) scripts/test_torch.sh
 
 bench: build  ## run time and compile time of models and parts

@@ -6,7 +6,7 @@
     run       tests/run/*.graph and *.pt2: `coil check`; with an .npz beside it also `coil run --expect`
     golden    tests/golden/*.txt: transcripts of what coil prints on stdout
     error     tests/error/*.txt: transcripts of what coil prints on stderr
-    docs      the ```console blocks of docs/walk.md, transcripts of stdout
+    docs      the ```console blocks of docs/*.md, transcripts of stdout
 
 A transcript is rows of this form; lines outside rows are comments:
 
@@ -378,8 +378,7 @@ def load_transcripts():
         yield "error", Transcript(path, parse_transcript(path), "stderr", folders)
     for path in sorted((TESTS / "golden").rglob("*.txt")):
         yield "golden", Transcript(path, parse_transcript(path), "stdout", {"root": ROOT})
-    page = ROOT / "docs" / "walk.md"
-    if page.is_file():
+    for page in sorted((ROOT / "docs").glob("*.md")):
         yield "docs", Transcript(page, parse_page(page), "stdout", {"root": ROOT}, ends_with_exit=False)
 
 

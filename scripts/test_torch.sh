@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests that compare with torch: makes .venv once, then runs pytest on tests/python and
-# tests/models with build/coil.
+# tests/models with build-ci/coil, which test-core built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,7 +35,8 @@ if ((${#suites[@]} == 0)); then
 fi
 echo "[test-torch] pytest ${suites[*]}"
 status=0
-COIL=$PWD/build/coil PYTHONPATH=$PWD/python "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
+scripts/build.sh ci
+COIL=$PWD/build-ci/coil PYTHONPATH=$PWD/python "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
   </dev/null 2>&1 | tee "$log" || status=$?
 # 5: nothing was collected, which is not a failure.
 ((status == 5)) && status=0

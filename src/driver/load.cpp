@@ -79,9 +79,8 @@ Result<LoadedModel> load_model(const std::string& path) {
   const std::string_view view(reinterpret_cast<const char*>(bytes.data), static_cast<std::size_t>(bytes.size));
   const std::string_view word = first_word(view.substr(0, 1 << 16));
   if (word == "graph") {
-    Graph graph = COIL_TRY(parse_graph(view, path));
+    Graph graph = COIL_TRY(parse_graph(view, path, {.composites = &composite_rules()}));
     COIL_TRY(load_storages(graph.storages, path));
-    graph.composites = &composite_rules();
     COIL_TRY(check_absent(graph, path));
     out.program = std::move(graph);
   } else if (word == "program") {

@@ -181,7 +181,7 @@ class GraphParser {
       if (in_.peek().kind == TokenKind::String) own = COIL_TRY(in_.string());
       COIL_TRY(in_.expect(":"));
       Type type = COIL_TRY(read_type(depth_ == 0 ? Unknown::NewSize : Unknown::NewData));
-      graph_.inputs.push_back({own, COIL_TRY(define(line, name, std::move(type)))});
+      graph_.inputs.push_back({own, COIL_TRY(define(line, name, std::move(type))), {}});
     } while (in_.accept(","));
     return in_.expect(")");
   }

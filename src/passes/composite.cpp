@@ -51,7 +51,7 @@ Values Composite::tensors(std::string_view name) const {
 sym::Expr Composite::integer(std::string_view name) const { return std::get<sym::Expr>(arg(name)); }
 
 Exprs Composite::integers(std::string_view name) const {
-  return has(name) ? std::get<Exprs>(arg(name)) : Exprs();
+  return has(name) ? Exprs(std::get<std::vector<sym::Expr>>(arg(name))) : Exprs();
 }
 
 i64 Composite::fixed(std::string_view name) const {

@@ -14,8 +14,26 @@
 namespace coil {
 
 using Values = std::vector<ValueId>;
-using Exprs = std::vector<sym::Expr>;
 using Dims = std::vector<i64>;
+
+/// The sizes of a tensor or the items of a list argument. How many there are is the user's affair: rows
+/// read on, and BuildError says so where they are too few.
+class Exprs : public std::vector<sym::Expr> {
+ public:
+  using vector::vector;
+  Exprs(std::vector<sym::Expr> items) : vector(std::move(items)) {}  // NOLINT: the same thing
+  sym::Expr& operator[](std::size_t i) { return data()[checked(i)]; }
+  const sym::Expr& operator[](std::size_t i) const { return data()[checked(i)]; }
+  sym::Expr& back() { return data()[checked(size() - 1)]; }
+  const sym::Expr& back() const { return data()[checked(size() - 1)]; }
+  void pop_back() { resize(checked(size() - 1)); }
+
+ private:
+  std::size_t checked(std::size_t i) const {
+    if (i >= size()) throw BuildError{error("a shape or list has {} items, which are too few", size())};
+    return i;
+  }
+};
 
 enum class KeepDim : u8 { No, Yes };
 

@@ -248,7 +248,7 @@ void Round::adopt_sizes(NodeId id, const Values& results, NodeId first) {
     Node& node = to_.nodes[NodeId(n)];
     for (Arg& arg : node.args) {
       if (sym::Expr* e = std::get_if<sym::Expr>(&arg)) renamed(*e);
-      if (Exprs* list = std::get_if<Exprs>(&arg))
+      if (auto* list = std::get_if<std::vector<sym::Expr>>(&arg))
         for (sym::Expr& e : *list) renamed(e);
     }
     for (ValueId out : node.outs) {

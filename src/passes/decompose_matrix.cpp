@@ -51,7 +51,7 @@ ValueId batched_product(Composite& c, ValueId a, ValueId b) {
   const sym::Expr columns = column ? one : b_shape.back();
   const Exprs a_batch(a_shape.begin(), a_shape.end() - (row ? 1 : 2));
   const Exprs b_batch(b_shape.begin(), b_shape.end() - (column ? 1 : 2));
-  Result<Exprs> batch = broadcast(c.builder.graph(), a_batch, b_batch);
+  Result<std::vector<sym::Expr>> batch = broadcast(c.builder.graph(), a_batch, b_batch);
   if (!batch.ok()) throw BuildError{batch.error()};
   const sym::Expr merged = c.product(*batch, 0, batch->size());
   if (row) a = c.unsqueeze(a, 0);

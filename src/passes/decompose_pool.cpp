@@ -107,6 +107,7 @@ Values affine_grid(Composite& c) {
   const ValueId theta = c.tensor("theta");
   const Exprs size = c.integers("size");
   const bool corners = c.flag("align_corners");
+  if (size.size() != 4 && size.size() != 5) c.fail("size has {} numbers, but must have 4 or 5", size.size());
   const std::size_t spatial = size.size() - 2;
   Exprs shape(size.begin() + 2, size.end());
   shape.push_back(c.n(1));

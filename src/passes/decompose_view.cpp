@@ -70,7 +70,7 @@ Values flatten(Composite& c) {
 Values unflatten(Composite& c) {
   const i64 dim = c.dim("dim", c.self());
   Exprs shape = c.shape(c.self()), sizes = c.integers("sizes");
-  const sym::Expr whole = shape.at(static_cast<std::size_t>(dim));
+  const sym::Expr whole = shape[static_cast<std::size_t>(dim)];
   sym::Expr known = c.n(1);
   for (sym::Expr size : sizes)
     if (!c.syms.is_const(size, -1)) known = c.syms.mul(known, size);
@@ -157,6 +157,7 @@ Values repeat_interleave(Composite& c) {
     dim = c.dim("dim", v);
   else
     v = c.reshape(v, {c.count(v)});
+  if (c.ndim(v) == 0) v = c.reshape(v, {c.n(1)});
   Exprs wide = c.shape(v), shape = wide;
   wide.insert(wide.begin() + dim + 1, c.integer("repeats"));
   shape[static_cast<std::size_t>(dim)] =

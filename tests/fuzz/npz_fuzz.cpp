@@ -15,7 +15,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   unsigned sum = 0;
   for (const coil::NpyArray& array : *arrays)
     for (coil::i64 i = 0; i < array.bytes; ++i) sum += static_cast<unsigned>(array.data[i]);
-  static volatile unsigned sink;
-  sink = sum;
-  return 0;
+  return sum == ~0u ? -1 : 0;  // the sum is used, so that every byte is read
 }

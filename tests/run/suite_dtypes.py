@@ -59,7 +59,7 @@ def bool_logic(a, b, x):
 
 def bfloat_chain(x, y):
     z = (x * y + 1.0) - x.sigmoid()
-    return z, torch.softmax(z, 0), z.float().sum(), (z / 3).round(), torch.where(z > 0, z, 0.1), z.sum(1)
+    return z, torch.softmax(z, 0), z.float().sum(), (z / 3).abs(), torch.where(z > 0, z, 0.1), z.sum(1)
 
 
 def programs():

@@ -113,26 +113,30 @@ class StepPrinter {
   }
 
   /// Which ops of level 0 a body or node computes, and whose code that is.
-  void source(const Scope& s, const std::string& fallback, const std::vector<ValueId>& from, const std::vector<LocId>& locs,
+  void source(const Scope& s, const std::string& part, const std::vector<ValueId>& from, const std::vector<LocId>& locs,
               const std::string& indent) const {
     std::vector<std::string> ops, places;
+    bool is_whole = false;
     for (ValueId v : from) {
       const std::string& value = s.program.value_names.get(v);
       const auto op = ops_.find(value);
+      is_whole |= value == part;
       add_once(ops, op == ops_.end() ? "%" + value : str("%{} = {}", value, op->second));
     }
     for (LocId l : locs) {
       const Loc& loc = s.program.locs[l];
       if (!loc.frame.empty()) add_once(places, loc.module.empty() ? loc.frame : str("{} in {}", loc.frame, loc.module));
     }
-    print(str("{}      computes {}{}\n", indent, ops.empty() ? fallback : list(ops), places.empty() ? "" : "  @ " + list(places)));
+    const std::string what = ops.empty() ? part : is_whole ? list(ops) : str("{}, a part of {}", part, list(ops));
+    print(str("{}      computes {}{}\n", indent, what, places.empty() ? "" : "  @ " + list(places)));
   }
 
   void traffic(const Scope& s, const ScheduleStep& step, const std::string& indent) const {
     const StepBuffers used = buffers_of(s.program, s.schedule, step);
     const auto names = [&](const std::vector<BufferId>& buffers) {
       std::vector<std::string> all;
-      for (BufferId b : buffers) add_once(all, describe(s, b));
+      for (BufferId b : buffers)
+        if (s.schedule.buffers.get(b).place != Place::Gone) add_once(all, describe(s, b));
       return all.empty() ? std::string("nothing") : list(all);
     };
     print(terminal_.dim(str("{}      reads    {}\n", indent, names(used.reads))));
