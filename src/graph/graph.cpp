@@ -82,9 +82,12 @@ std::string text(sym::Arena& syms, const Type& type) {
 }
 
 std::string describe(const Graph& graph, NodeId node) {
+  // Messages of the verifier name nodes whose ids may be wrong.
   const Node& n = graph.nodes[node];
-  std::string out = n.outs.empty() || !n.outs[0].valid() ? n.op : graph.values[n.outs[0]].name;
-  if (n.loc.valid() && !graph.locs[n.loc].frame.empty()) out += " (" + graph.locs[n.loc].frame + ")";
+  const bool is_named = !n.outs.empty() && n.outs[0].valid() && n.outs[0].index < graph.values.size();
+  const bool is_placed = n.loc.valid() && n.loc.index < graph.locs.size();
+  std::string out = is_named ? graph.values[n.outs[0]].name : n.op;
+  if (is_placed && !graph.locs[n.loc].frame.empty()) out += " (" + graph.locs[n.loc].frame + ")";
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "graph/text.h"
 #include "graph/text_args.h"
 #include "graph/unify.h"
+#include "graph/verify.h"
 
 namespace coil {
 namespace {
@@ -59,6 +60,7 @@ class GraphParser {
   std::optional<sym::Expr> find_variable(std::string_view name) {
     const auto at = variables_.by_name.find(name);
     if (at != variables_.by_name.end()) return at->second;
+    if (name.find('.') != name.npos) return std::nullopt;
     switch (unknown_) {
       case Unknown::Error: break;
       case Unknown::NewSize: {
@@ -529,6 +531,9 @@ class GraphParser {
       output.kind = OutputKind::None;
     } else if (std::holds_alternative<std::vector<ValueId>>(arg)) {
       return in_.error_at(line, "a list cannot be returned");
+    } else if (const sym::Expr* e = std::get_if<sym::Expr>(&arg); e != nullptr && !graph_.syms->as_const(*e)) {
+      output.kind = OutputKind::Int;
+      output.value = graph_.add_value(graph_.fresh_name("size"), Type{TypeKind::Int, {}, {}, {}, *e});
     } else {
       output.kind = OutputKind::Constant;
       output.constant = std::move(arg);
@@ -557,6 +562,7 @@ Result<Graph> parse_graph(std::string_view text, const std::string& file,
   Variables variables;
   Graph graph = COIL_TRY(GraphParser(in, options, variables, 0).parse(nullptr));
   if (!in.at_end()) return in.error_here(str("expected the end of the file, found {}", in.found()));
+  if (const Status sound = verify(graph); !sound.ok()) return in_context(file, sound.error());
   return graph;
 }
 

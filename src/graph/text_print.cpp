@@ -34,6 +34,13 @@ class Printer {
   sym::Arena& syms() const { return *graph_->syms; }
   std::string expr_text(sym::Expr e) const { return syms().text(e); }
   std::string value_text(ValueId v) const { return v.valid() ? "%" + graph_->values[v].name : "None"; }
+  /// An expression that no node computes has no name in the text.
+  std::string number_text(ValueId v) const {
+    const Value& value = graph_->values[v];
+    const bool is_input = std::ranges::find(graph_->inputs, v, &Input::value) != graph_->inputs.end();
+    const bool is_plain = !value.def.valid() && !is_input && value.type.expr.valid();
+    return is_plain ? expr_text(value.type.expr) : value_text(v);
+  }
   std::string type_text(ValueId v) const { return text(syms(), graph_->type(v)); }
 
   std::string input_text(const Input& input) const {
@@ -190,7 +197,7 @@ class Printer {
   std::string output_text(const Output& output) const {
     switch (output.kind) {
       case OutputKind::Value:
-      case OutputKind::Int: return value_text(output.value);
+      case OutputKind::Int: return number_text(output.value);
       case OutputKind::AliasOfInput:
         return str("alias {} of input {}", value_text(output.value),
                    value_text(graph_->inputs.at(output.target).value));

@@ -15,12 +15,15 @@ namespace {
 class Verifier {
  public:
   /// Rules add checks to the graph that they are asked about, so that they get a copy.
-  explicit Verifier(const Graph& graph)
-      : graph_(graph), copy_(graph), unifier_(copy_), defined_(graph.values.size(), false) {}
+  /// `known`: variables that the graphs around this one get from data.
+  Verifier(const Graph& graph, std::set<sym::Expr> known)
+      : graph_(graph), copy_(graph), unifier_(copy_), defined_(graph.values.size(), false),
+        known_(std::move(known)) {}
 
   Status run(bool is_top) {
     COIL_TRY(check_names());
-    COIL_TRY(check_inputs());
+    for (ValueId v : graph_.values.ids()) defined_[v.index] = is_number(v);
+    COIL_TRY(check_inputs(is_top));
     COIL_TRY(check_constants(is_top));
     for (NodeId n : graph_.nodes.ids()) {
       Status status = check_node(n);
@@ -63,10 +66,44 @@ class Verifier {
     return Ok{};
   }
 
-  Status check_inputs() {
+  /// An expression is a value without a node that computes it.
+  bool is_number(ValueId v) const {
+    const Value& value = graph_.values[v];
+    const bool is_input = std::ranges::find(graph_.inputs, v, &Input::value) != graph_.inputs.end();
+    return !value.def.valid() && !is_input && value.type.expr.valid();
+  }
+
+  /// What comes from data is used after the node that reads it.
+  Status check_data(sym::Expr e) const {
+    std::vector<sym::Expr> variables;
+    if (e.valid()) graph_.syms->variables(e, variables);
+    for (sym::Expr v : variables)
+      if (graph_.syms->var(v).role == sym::Role::Value && !known_.contains(v))
+        return error("{} is used before a node defines it", graph_.syms->var(v).name);
+    return Ok{};
+  }
+
+  Status check_data(const Type& type) const {
+    for (sym::Expr e : type.shape) COIL_TRY(check_data(e));
+    for (sym::Expr e : type.strides) COIL_TRY(check_data(e));
+    return check_data(type.expr);
+  }
+
+  Status check_data(const std::vector<Arg>& args) const {
+    for (const Arg& arg : args) {
+      if (const sym::Expr* e = std::get_if<sym::Expr>(&arg)) COIL_TRY(check_data(*e));
+      if (const auto* list = std::get_if<std::vector<sym::Expr>>(&arg))
+        for (sym::Expr e : *list) COIL_TRY(check_data(e));
+    }
+    return Ok{};
+  }
+
+  Status check_inputs(bool is_top) {
     std::set<std::string_view> names;
     for (const Input& input : graph_.inputs) {
       COIL_TRY(define(input.value));
+      const Status sizes = is_top ? check_data(graph_.type(input.value)) : Status(Ok{});
+      if (!sizes.ok()) return in_context("input " + name_of(input.value), sizes.error());
       if (graph_.values[input.value].def.valid())
         return error("input {} is the result of a node", name_of(input.value));
       if (!names.insert(input.name).second) return error("two inputs are named '{}'", input.name);
@@ -91,6 +128,13 @@ class Verifier {
     return Ok{};
   }
 
+  void add_known(const Type& type) {
+    std::vector<sym::Expr> variables;
+    for (sym::Expr e : type.shape) graph_.syms->variables(e, variables);
+    if (type.expr.valid()) graph_.syms->variables(type.expr, variables);
+    known_.insert(variables.begin(), variables.end());
+  }
+
   Status check_uses(const std::vector<Arg>& args) const {
     Status status = Ok{};
     each_value(args, [&](ValueId v) {
@@ -109,7 +153,11 @@ class Verifier {
     if (node.loc.valid() && node.loc.index >= graph_.locs.size()) return error("has no such place");
     if (!node.view.empty() && node.op != "update") return error("only update has a view");
     COIL_TRY(check_uses(node.args));
-    for (const ViewStep& step : node.view) COIL_TRY(check_uses(step.args));
+    COIL_TRY(check_data(node.args));
+    for (const ViewStep& step : node.view) {
+      COIL_TRY(check_uses(step.args));
+      COIL_TRY(check_data(step.args));
+    }
     const std::vector<Type> types = COIL_TRY(infer(copy_, node));
     if (types.size() != node.outs.size())
       return error("{} has {} results, not {}", node.op, types.size(), node.outs.size());
@@ -124,7 +172,10 @@ class Verifier {
         return error("{} is {}, but the rules derive {}", name_of(out), text(*graph_.syms, value.type),
                      text(*graph_.syms, types[i]));
     }
-    for (ValueId out : node.outs) COIL_TRY(define(out));
+    for (ValueId out : node.outs) {
+      COIL_TRY(define(out));
+      add_known(graph_.type(out));
+    }
     return Ok{};
   }
 
@@ -136,6 +187,8 @@ class Verifier {
     const Output& output = graph_.outputs[i];
     const bool has_value = output.kind != OutputKind::Constant && output.kind != OutputKind::None;
     if (has_value && !is_value(output.value)) return error("returns a value that does not exist");
+    if (has_value) COIL_TRY(check_data(graph_.type(output.value)));
+    COIL_TRY(check_data(std::vector<Arg>{output.constant}));
     if (has_value && (output.kind == OutputKind::Int) == graph_.type(output.value).is_tensor())
       return error("{} is returned as the wrong kind", name_of(output.value));
     switch (output.kind) {
@@ -198,6 +251,10 @@ class Verifier {
       for (sym::Expr e : value.type.strides) graph_.syms->variables(e, variables);
       if (value.type.expr.valid()) graph_.syms->variables(value.type.expr, variables);
     }
+    for (const Check& check : graph_.checks) {
+      graph_.syms->variables(check.condition, variables);
+      COIL_TRY(check_data(check.condition));
+    }
     for (sym::Expr v : variables) {
       const sym::Variable& var = graph_.syms->var(v);
       if (var.role == sym::Role::Value) continue;
@@ -211,7 +268,7 @@ class Verifier {
     if (sub.syms != graph_.syms) return error("subgraph {} has symbols of its own", sub.name);
     if (!sub.checks.empty() || !sub.sizes.empty() || !sub.state_updates.empty())
       return error("subgraph {} has checks, sizes or states of its own", sub.name);
-    Status status = Verifier(sub).run(false);
+    Status status = Verifier(sub, known_).run(false);
     if (!status.ok()) return in_context("subgraph " + sub.name, status.error());
     return Ok{};
   }
@@ -220,10 +277,11 @@ class Verifier {
   Graph copy_;
   Unifier unifier_;
   std::vector<bool> defined_;
+  std::set<sym::Expr> known_;  // variables that nodes so far get from data
 };
 
 }  // namespace
 
-Status verify(const Graph& graph) { return Verifier(graph).run(true); }
+Status verify(const Graph& graph) { return Verifier(graph, {}).run(true); }
 
 }  // namespace coil

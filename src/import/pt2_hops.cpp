@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph/rules.h"
+#include "graph/unify.h"
+
 namespace coil {
 namespace {
 
 std::vector<Type> types_of(const Graph& graph, const std::vector<ValueId>& values) {
   std::vector<Type> types;
   for (ValueId v : values) types.push_back(graph.type(v));
-  return types;
-}
-
-std::vector<Type> output_types(const Graph& graph) {
-  std::vector<Type> types;
-  for (const Output& output : graph.outputs) types.push_back(graph.type(output.value));
   return types;
 }
 
@@ -163,11 +160,16 @@ void Pt2HopReader::require_no_writes(const Sub& sub) const {
                    sub.graph.inputs[sub.written[0]].name))};
 }
 
-/// Stated types, which name the sizes that the branches do not share, else those found.
-void Pt2HopReader::finish(Node node, std::vector<Type> types, ImportCall& call) {
+/// Derived types; stated ones name the sizes that the branches do not share.
+void Pt2HopReader::finish(Node node, const ImportCall& call) {
+  Result<std::vector<Type>> derived = infer(builder_.graph(), node);
+  if (!derived) throw BuildError{builder_.error_at(call, derived.error().message)};
+  std::vector<Type> types = std::move(*derived);
+  Unifier unifier(builder_.graph());
+  for (const Value& value : builder_.graph().values) unifier.define(value.type);
   for (std::size_t i = 0; i < std::min(types.size(), call.expected.size()); ++i) {
+    if (unifier.match(types[i], call.expected[i])) types[i] = call.expected[i];
     builder_.check_expected(types[i], call, i);
-    if (call.expected[i].kind == types[i].kind) types[i] = call.expected[i];
   }
   std::vector<ImportValue> results;
   for (ValueId out : builder_.append(std::move(node), std::move(types), call))
@@ -191,8 +193,8 @@ void Pt2HopReader::read_cond() {
     yes.graph.outputs.push_back({OutputKind::Value, yes.written_values[i], 0, None{}});
     no.graph.outputs.push_back({OutputKind::Value, no.written_values[i], 0, None{}});
   }
-  const std::vector<Type> found = output_types(yes.graph);
-  if (found.size() != no.graph.outputs.size() || found.size() != call_.names.size() + written.size())
+  const std::size_t count = yes.graph.outputs.size();
+  if (count != no.graph.outputs.size() || count != call_.names.size() + written.size())
     throw BuildError{builder_.error_at(call_, "its branches return different numbers of values")};
 
   Node node;
@@ -208,7 +210,7 @@ void Pt2HopReader::read_cond() {
   ImportCall call = call_;
   for (std::size_t i : written) call.names.push_back(builder_.fresh_name(names[i]));
   for (std::size_t i = call_.names.size(); i < call.names.size(); ++i) outer_.define(call.names[i], None{});
-  finish(std::move(node), found, call);
+  finish(std::move(node), call);
   for (std::size_t k = 0; k < written.size(); ++k) {
     const TensorId target = outer_.tensor_named(names[written[k]]);
     const TensorId result = outer_.tensor_named(call.names[call_.names.size() + k]);
@@ -228,12 +230,11 @@ void Pt2HopReader::read_while_loop() {
   require_no_writes(body);
   if (condition.graph.outputs.size() != 1 || body.graph.outputs.size() != carried.size())
     throw BuildError{builder_.error_at(call_, "its subgraphs return a wrong number of values")};
-  std::vector<Type> results = output_types(body.graph);
   Node node;
   node.op = "while_loop";
   node.args = {carried, extra};
   node.subgraphs = {attach(std::move(condition.graph)), attach(std::move(body.graph))};
-  finish(std::move(node), std::move(results), call_);
+  finish(std::move(node), call_);
 }
 
 /// map_impl is a scan without a carry.
@@ -253,21 +254,13 @@ void Pt2HopReader::read_scan(bool has_carry) {
   }
   const std::vector<Type> extra_types = types_of(graph, extra);
   types.insert(types.end(), extra_types.begin(), extra_types.end());
-  const sym::Expr steps = graph.type(xs[0]).shape[0];
   Sub combine = read_sub(graph_arg(0), types, "combine");
   require_no_writes(combine);
-  std::vector<Type> results = output_types(combine.graph);
-  if (results.size() < init.size())
-    throw BuildError{builder_.error_at(call_, "its subgraph returns too few values")};
-  for (std::size_t i = init.size(); i < results.size(); ++i) {
-    results[i].shape.insert(results[i].shape.begin(), steps);
-    results[i].strides = contiguous_strides(builder_.syms(), results[i].shape);
-  }
   Node node;
   node.op = "scan";
   node.args = {init, xs, extra};
   node.subgraphs = {attach(std::move(combine.graph))};
-  finish(std::move(node), std::move(results), call_);
+  finish(std::move(node), call_);
 }
 
 /// Wrappers change nothing that coil does not do itself: the graph's nodes take their place.

@@ -33,7 +33,7 @@ class Pt2HopReader {
   Sub read_sub(const Json& graph, const std::vector<Type>& inputs, const std::string& name);
   void add_output(Graph& graph, FunctionalBuilder& builder, const NamedValue& value);
   u32 attach(Graph sub);
-  void finish(Node node, std::vector<Type> types, ImportCall& call);
+  void finish(Node node, const ImportCall& call);
   void require_no_writes(const Sub& sub) const;
 
   Pt2GraphReader& outer_;

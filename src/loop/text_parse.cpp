@@ -182,10 +182,20 @@ Result<Layout> ProgramParser::parse_layout_entries() {
   return layout;
 }
 
+/// After a buffer, `output` alone marks it; with what is returned after it, it is the next declaration.
+bool ProgramParser::at_output_mark() const {
+  if (!in_.at("output") || in_.peek(1).kind == TokenKind::Name) return false;
+  const std::string_view next = in_.peek(1).text;
+  for (std::string_view word : {"into", "alias", "value", "constant", "none"})
+    if (next == word) return false;
+  return true;
+}
+
 Status ProgramParser::parse_kind(Buffer& buffer, bool& marked_output) {
   if (in_.accept("input")) {
     buffer.kind = BufferKind::Input;
-  } else if (in_.accept("output")) {
+  } else if (at_output_mark()) {
+    COIL_TRY(in_.word());
     marked_output = true;
   } else if (in_.at("const") || in_.at("state")) {
     buffer.kind = in_.at("const") ? BufferKind::Constant : BufferKind::State;

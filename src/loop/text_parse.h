@@ -35,6 +35,7 @@ class ProgramParser {
   Status parse_input();
   Status parse_buffers();
   Status parse_layout(Buffer& buffer);
+  bool at_output_mark() const;
   Status parse_kind(Buffer& buffer, bool& marked_output);
   Result<Layout> parse_layout_entries();
   Status parse_constant(Buffer& buffer);

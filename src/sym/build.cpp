@@ -10,6 +10,12 @@ namespace {
 
 i64 floor_quotient(i64 a, i64 b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
+/// Of the sign of b; never overflows, as b times the quotient may.
+i64 floor_remainder(i64 a, i64 b) {
+  const i64 rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 /// The greatest common divisor of all coefficients but the constant; 0 without any.
 u64 content(const Poly& p) {
   u64 g = 0;
@@ -63,7 +69,7 @@ Expr Arena::mod(Expr a, Expr b) {
   const Expr operands[] = {a, b};
   if (y == 0) return impl_->intern(Kind::Mod, operands);
   if (y == 1 || y == -1) return constant(0);
-  if (x && y) return constant(*x - floor_quotient(*x, *y) * *y);
+  if (x && y) return constant(floor_remainder(*x, *y));
   if (std::optional<Expr> e = impl_->rewrite(Kind::Mod, operands)) return *e;
   return impl_->settle(impl_->intern(Kind::Mod, operands));
 }

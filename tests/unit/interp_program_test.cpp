@@ -224,7 +224,7 @@ TEST(InterpProgram, SizesAreBoundSolvedAndChecked) {
   const auto y = [](i64 m, i64 n) { return Value(floats({m, n}, std::vector<float>(m * n, 2.0f))); };
   EXPECT_EQ(elements<float>(run(text, {x(9), y(4, 4)})[0]), (std::vector<float>(4, 3.0f)));
   EXPECT_EQ(run_error(text, {x(9), y(4, 5)}), "dim 1 of input 1 (y) is 5, expected s0 = 4");
-  EXPECT_EQ(run_error(text, {x(8), y(4, 4)}), "dim 0 of input 0 (x) is 8, expected 2*s0 + 1 = 9");
+  EXPECT_EQ(run_error(text, {x(8), y(4, 4)}), "dim 0 of input 0 (x) is 8, expected s0*2 + 1 = 9");
   EXPECT_EQ(run_error(text, {x(7), y(3, 3)}), "the batch must be even");
   EXPECT_EQ(run_error(text, {x(19), y(9, 9)}),
             "dim 0 of input 1 (y): size s0 is 9, outside 2..8");

@@ -1,5 +1,5 @@
-// coil explain: what became of each op, and why. Every line is made from the levels of the compilation
-// (program, schedule, kernels, plan); nothing is decided here.
+// coil explain: what became of each op, and why. Every line is made from the levels of the
+// compilation (program, schedule, kernels, plan); nothing is decided here.
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,9 @@ std::string list(const std::vector<std::string>& items) {
   return join(items, ", ", [](const std::string& item) { return item; });
 }
 
-std::string plural(std::size_t n, const std::string& noun) { return str("{} {}{}", n, noun, n == 1 ? "" : "s"); }
+std::string plural(std::size_t n, const std::string& noun) {
+  return str("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
 
 void add_once(std::vector<std::string>& items, const std::string& item) {
   if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
@@ -50,8 +52,12 @@ class StepPrinter {
     collect_ops(c.graph, ops_);
   }
 
-  void print_call(const Scope& s, const std::string& indent) { steps(s, s.plan.run, When::Call, indent); }
-  void print_init(const Scope& s, const std::string& indent) { steps(s, s.plan.init, When::Init, indent); }
+  void print_call(const Scope& s, const std::string& indent) {
+    steps(s, s.plan.run, When::Call, indent);
+  }
+  void print_init(const Scope& s, const std::string& indent) {
+    steps(s, s.plan.init, When::Init, indent);
+  }
 
  private:
   enum class When { Init, Call };
@@ -63,9 +69,10 @@ class StepPrinter {
     return init ? When::Init : When::Call;
   }
 
-  /// The plan has one step more than the schedule for each copy and each size that is read; they stand
-  /// around the step that they serve.
-  void steps(const Scope& s, const std::vector<runtime::PlanStep>& plan, When part, const std::string& indent) {
+  /// The plan has one step more than the schedule for each copy and each size that is read; they
+  /// stand around the step that they serve.
+  void steps(const Scope& s, const std::vector<runtime::PlanStep>& plan, When part,
+             const std::string& indent) {
     auto next = plan.begin();
     for (std::size_t i = 0; i < s.schedule.order.size(); ++i) {
       if (when(s, s.schedule.order[i]) != part) continue;
@@ -77,31 +84,37 @@ class StepPrinter {
   }
 
   static bool is_auxiliary(const runtime::PlanStep& step) {
-    return std::holds_alternative<runtime::CopyStep>(step) || std::holds_alternative<runtime::ReadSize>(step);
+    return std::holds_alternative<runtime::CopyStep>(step) ||
+           std::holds_alternative<runtime::ReadSize>(step);
   }
 
   void auxiliary(const Scope& s, const runtime::PlanStep& step, const std::string& indent) const {
     if (const auto* copy = std::get_if<runtime::CopyStep>(&step))
-      print(str("{}    copy %{} to %{}, which begins with its content\n", indent, s.plan.buffers[copy->from].name,
-                s.plan.buffers[copy->to].name));
+      print(str("{}    copy %{} to %{}, which begins with its content\n", indent,
+                s.plan.buffers[copy->from].name, s.plan.buffers[copy->to].name));
     if (const auto* size = std::get_if<runtime::ReadSize>(&step))
-      print(str("{}    read the size {} from %{}\n", indent, s.plan.symbols[size->symbol], s.plan.buffers[size->buffer].name));
+      print(str("{}    read the size {} from %{}\n", indent, s.plan.symbols[size->symbol],
+                s.plan.buffers[size->buffer].name));
   }
 
-  void step(const Scope& s, std::size_t index, const runtime::PlanStep& plan, const std::string& indent) {
+  void step(const Scope& s, std::size_t index, const runtime::PlanStep& plan,
+            const std::string& indent) {
     const ScheduleStep& what = s.schedule.order[index];
     const std::string number = str("{}{}{}  ", indent, index < 10 ? " " : "", index);
     if (const auto* g = std::get_if<GroupId>(&what)) {
       const Group& group = s.schedule.groups[*g];
       const u32 kernel = std::get<runtime::Launch>(plan).kernel;
-      print(str("{}{} {}\n", number, terminal_.green(str("kernel k{}", kernel)), terminal_.bold(group.name)));
+      print(str("{}{} {}\n", number, terminal_.green(str("kernel k{}", kernel)),
+                terminal_.bold(group.name)));
       for (const Instance& i : group.instances) {
         const Body& body = s.program.bodies[i.body];
         source(s, body.name, body.from, body.locs, indent);
       }
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
-      print(str("{}{} {}\n", number, terminal_.green("template " + std::get<runtime::Call>(plan).name), terminal_.bold(node.name)));
+      print(str("{}{} {}\n", number,
+                terminal_.green("template " + std::get<runtime::Call>(plan).name),
+                terminal_.bold(node.name)));
       source(s, node.name, node.from, node.locs, indent);
     } else {
       const Control& control = s.program.controls[std::get<ControlId>(what)];
@@ -109,12 +122,13 @@ class StepPrinter {
       source(s, control.name, control.from, control.locs, indent);
     }
     traffic(s, what, indent);
-    if (const auto* control = std::get_if<ControlId>(&what)) branches(s, s.program.controls[*control], indent);
+    if (const auto* control = std::get_if<ControlId>(&what))
+      branches(s, s.program.controls[*control], indent);
   }
 
   /// Which ops of level 0 a body or node computes, and whose code that is.
-  void source(const Scope& s, const std::string& part, const std::vector<ValueId>& from, const std::vector<LocId>& locs,
-              const std::string& indent) const {
+  void source(const Scope& s, const std::string& part, const std::vector<ValueId>& from,
+              const std::vector<LocId>& locs, const std::string& indent) const {
     std::vector<std::string> ops, places;
     bool is_whole = false;
     for (ValueId v : from) {
@@ -125,10 +139,14 @@ class StepPrinter {
     }
     for (LocId l : locs) {
       const Loc& loc = s.program.locs[l];
-      if (!loc.frame.empty()) add_once(places, loc.module.empty() ? loc.frame : str("{} in {}", loc.frame, loc.module));
+      if (!loc.frame.empty())
+        add_once(places, loc.module.empty() ? loc.frame : str("{} in {}", loc.frame, loc.module));
     }
-    const std::string what = ops.empty() ? part : is_whole ? list(ops) : str("{}, a part of {}", part, list(ops));
-    print(str("{}      computes {}{}\n", indent, what, places.empty() ? "" : "  @ " + list(places)));
+    const std::string what = ops.empty() ? part
+                             : is_whole  ? list(ops)
+                                         : str("{}, a part of {}", part, list(ops));
+    print(
+        str("{}      computes {}{}\n", indent, what, places.empty() ? "" : "  @ " + list(places)));
   }
 
   void traffic(const Scope& s, const ScheduleStep& step, const std::string& indent) const {
@@ -147,7 +165,8 @@ class StepPrinter {
     for (std::size_t k = 0; k < control.programs.size(); ++k) {
       const u32 sub = control.programs[k];
       print(str("{}      part {} of {}:\n", indent, k + 1, control.name));
-      print_call({s.program.subprograms[sub], s.schedule.subschedules[sub], s.plan.subplans[sub]}, indent + "      ");
+      print_call({s.program.subprograms[sub], s.schedule.subschedules[sub], s.plan.subplans[sub]},
+                 indent + "      ");
     }
   }
 
@@ -172,10 +191,12 @@ void print_kernels(const Compilation& c, const Terminal& terminal) {
       return str("{} < {}", k.syms->text(a.var), k.syms->text(a.extent));
     });
     print(str("  k{} {}  grid {}", i, terminal.bold(k.name), grid.empty() ? "of one point" : grid));
-    if (k.mapping.units.valid()) print(str(", {} units of work for the threads", k.syms->text(k.mapping.units)));
+    if (k.mapping.units.valid())
+      print(str(", {} units of work for the threads", k.syms->text(k.mapping.units)));
     if (launches[i] > 1) print(str(", used by {} steps", launches[i]));
     print("\n");
-    for (const std::string& reason : k.mapping.reasons) print(terminal.dim(str("      {}\n", reason)));
+    for (const std::string& reason : k.mapping.reasons)
+      print(terminal.dim(str("      {}\n", reason)));
   }
 }
 
@@ -193,20 +214,29 @@ void print_decisions(const Schedule& schedule, const Terminal& terminal) {
   collect_decisions(schedule, answers);
   if (answers.empty()) print("  no step reads what another writes\n");
   for (const auto& [answer, pairs] : answers) {
-    print(str("  {} {}\n", answer.first ? terminal.yellow("apart:   ") : terminal.green("together:"), answer.second));
+    print(str("  {} {}\n",
+              answer.first ? terminal.yellow("apart:   ") : terminal.green("together:"),
+              answer.second));
     for (const std::string& pair : pairs) print(terminal.dim(str("      {}\n", pair)));
   }
 }
 
 std::string place_text(const BufferPlan& p) {
   switch (p.place) {
-    case Place::External: return "the caller's or the model file's";
-    case Place::Arena: return str("arena slot {}", p.slot);
-    case Place::Within: return str("arena slot {}, over what it begins as", p.slot);
-    case Place::Output: return "handed to the caller";
-    case Place::Derived: return "made once, kept with the model";
-    case Place::Heap: return "allocated during the call";
-    case Place::Gone: return "never stored: stays in registers";
+    case Place::External:
+      return "the caller's or the model file's";
+    case Place::Arena:
+      return str("arena slot {}", p.slot);
+    case Place::Within:
+      return str("arena slot {}, over what it begins as", p.slot);
+    case Place::Output:
+      return "handed to the caller";
+    case Place::Derived:
+      return "made once, kept with the model";
+    case Place::Heap:
+      return "allocated during the call";
+    case Place::Gone:
+      return "never stored: stays in registers";
   }
   COIL_UNREACHABLE();
 }
@@ -219,14 +249,16 @@ void print_memory(const Scope& s) {
     const BufferPlan& p = s.schedule.buffers.get(b);
     if (p.place == Place::External) continue;
     width = std::max(width, s.program.buffers[b].name.size());
-    if (p.place == Place::Arena || p.place == Place::Within) wanted.push_back(bytes_of(syms, s.program.buffers[b]));
+    if (p.place == Place::Arena || p.place == Place::Within)
+      wanted.push_back(bytes_of(syms, s.program.buffers[b]));
   }
   for (BufferId b : s.program.buffers.ids()) {
     const Buffer& buffer = s.program.buffers[b];
     const BufferPlan& p = s.schedule.buffers.get(b);
     if (p.place == Place::External) continue;
     const bool shared = p.place == Place::Arena || p.place == Place::Within;
-    print(str("  %{:<{}}  {:>12} bytes  {}{}\n", buffer.name, width, syms.text(bytes_of(syms, buffer)), place_text(p),
+    print(str("  %{:<{}}  {:>12} bytes  {}{}\n", buffer.name, width,
+              syms.text(bytes_of(syms, buffer)), place_text(p),
               shared ? str(", steps {} to {}", p.first, p.last) : ""));
   }
   for (const Slot& slot : s.schedule.slots) slots.push_back(slot.bytes);
@@ -238,13 +270,16 @@ void print_checks(const Plan& plan) {
   for (const runtime::PlanInput& i : plan.inputs) {
     if (i.kind != runtime::PlanInput::Kind::Tensor) continue;
     const auto texts = [&](const std::vector<runtime::ExprRef>& exprs) {
-      return join(exprs, ", ", [&](runtime::ExprRef e) { return runtime::to_text(plan.exprs[e], plan.symbols); });
+      return join(exprs, ", ", [&](runtime::ExprRef e) {
+        return runtime::to_text(plan.exprs[e], plan.symbols);
+      });
     };
-    print(str("  input {}: {}[{}]; copied first where its strides are not [{}]\n", i.name, name(i.dtype),
-              texts(i.shape), texts(i.strides)));
+    print(str("  input {}: {}[{}]; copied first where its strides are not [{}]\n", i.name,
+              name(i.dtype), texts(i.shape), texts(i.strides)));
   }
   for (const runtime::SymbolRange& r : plan.ranges)
-    print(str("  {} in {}..{}\n", plan.symbols[r.symbol], r.lo, r.hi == INT64_MAX ? "" : std::to_string(r.hi)));
+    print(str("  {} in {}..{}\n", plan.symbols[r.symbol], r.lo,
+              r.hi == INT64_MAX ? "" : std::to_string(r.hi)));
   for (const runtime::PlanCheck& check : plan.checks) print(str("  {}\n", check.text));
 }
 
