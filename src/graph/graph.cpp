@@ -5,9 +5,9 @@
 namespace coil {
 namespace {
 
-/// What a dim counts for in the strides of the dims before it: at least 1, as in torch. Dynamic sizes
-/// are taken as they are, since the strides of a tensor without elements do not matter; sizes that
-/// depend on data are not, since the exporter writes them so.
+/// What a dim counts for in the strides of the dims before it: at least 1, as in torch. Dynamic
+/// sizes are taken as they are, since the strides of a tensor without elements do not matter; sizes
+/// that depend on data are not, since the exporter writes them so.
 sym::Expr stride_factor(sym::Arena& syms, sym::Expr size) {
   if (std::optional<i64> value = syms.as_const(size)) return *value == 0 ? syms.constant(1) : size;
   if (syms.range(size).lo >= 1) return size;
@@ -69,11 +69,16 @@ sym::Expr numel(sym::Arena& syms, std::span<const sym::Expr> shape) { return sym
 std::string text(sym::Arena& syms, const Type& type) {
   const auto expr_text = [&](sym::Expr e) { return syms.text(e); };
   switch (type.kind) {
-    case TypeKind::Int: return "int " + syms.text(type.expr);
-    case TypeKind::Bool: return "bool " + syms.text(type.expr);
-    case TypeKind::Float: return "float";
-    case TypeKind::None: return "none";
-    case TypeKind::Tensor: break;
+    case TypeKind::Int:
+      return "int " + syms.text(type.expr);
+    case TypeKind::Bool:
+      return "bool " + syms.text(type.expr);
+    case TypeKind::Float:
+      return "float";
+    case TypeKind::None:
+      return "none";
+    case TypeKind::Tensor:
+      break;
   }
   std::string out = str("{}[{}]", name(type.dtype), join(type.shape, ", ", expr_text));
   if (type.strides != contiguous_strides(syms, type.shape))
@@ -84,7 +89,8 @@ std::string text(sym::Arena& syms, const Type& type) {
 std::string describe(const Graph& graph, NodeId node) {
   // Messages of the verifier name nodes whose ids may be wrong.
   const Node& n = graph.nodes[node];
-  const bool is_named = !n.outs.empty() && n.outs[0].valid() && n.outs[0].index < graph.values.size();
+  const bool is_named =
+      !n.outs.empty() && n.outs[0].valid() && n.outs[0].index < graph.values.size();
   const bool is_placed = n.loc.valid() && n.loc.index < graph.locs.size();
   std::string out = is_named ? graph.values[n.outs[0]].name : n.op;
   if (is_placed && !graph.locs[n.loc].frame.empty()) out += " (" + graph.locs[n.loc].frame + ")";

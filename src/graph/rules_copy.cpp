@@ -43,11 +43,14 @@ Result<Types> masked_fill(const Call& call) {
 Result<Types> copy(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("src").shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
-  if (shape->size() != call.self().ndim()) return call.fail("the source has more dims than the target");
+  if (shape->size() != call.self().ndim())
+    return call.fail("the source has more dims than the target");
   Type out = call.self();
-  const bool overlaps = std::ranges::any_of(std::views::iota(std::size_t{0}, out.ndim()), [&](auto d) {
-    return known_value(call.graph, out.strides[d], 0) && !known_value(call.graph, out.shape[d], 1);
-  });
+  const bool overlaps =
+      std::ranges::any_of(std::views::iota(std::size_t{0}, out.ndim()), [&](auto d) {
+        return known_value(call.graph, out.strides[d], 0) &&
+               !known_value(call.graph, out.shape[d], 1);
+      });
   if (overlaps) out.strides = strides_for(call.graph, out, MemoryFormat::Preserve);
   return Types{std::move(out)};
 }
@@ -119,7 +122,8 @@ Result<Types> padded(const Call& call, const Sizes& pad) {
       return call.fail("padding leaves a size of {}", call.syms.text(size));
   }
   Type out = call.contiguous(self.dtype, std::move(shape));
-  if (suggests_channels_last(call.graph, self)) out.strides = channels_last_strides(call.graph, out);
+  if (suggests_channels_last(call.graph, self))
+    out.strides = channels_last_strides(call.graph, out);
   return Types{std::move(out)};
 }
 
@@ -148,7 +152,8 @@ Result<Types> flip(const Call& call) {
 }
 
 Result<Types> triangle(const Call& call) {
-  if (call.self().ndim() < 2) return call.fail("needs a matrix, not {}", text(call.syms, call.self()));
+  if (call.self().ndim() < 2)
+    return call.fail("needs a matrix, not {}", text(call.syms, call.self()));
   return contiguous(call);
 }
 

@@ -35,7 +35,8 @@ TEST(GraphRules, TypesAreThoseThatTorchRecords) {
   std::set<std::string> ops;
   for (const std::string& line : cases.lines) {
     ASSERT_NE(line.find(") : "), std::string::npos) << "no type is recorded: " << line;
-    const Result<Graph> graph = parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
+    const Result<Graph> graph =
+        parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
     EXPECT_TRUE(graph.ok()) << line << "\n" << graph.error().message;
     if (graph.ok()) ops.insert(graph->nodes[NodeId{0}].op);
   }
@@ -44,12 +45,13 @@ TEST(GraphRules, TypesAreThoseThatTorchRecords) {
 
 TEST(GraphRules, ATypeThatTorchDoesNotRecordIsRefused) {
   const RuleCases cases = rule_cases();
-  for (const char* line : {"%r = add.Tensor(%p, %p) : f32[4, 5, 6]",   // keeps its strides
-                           "%r = add.Tensor(%c, %i) : i64[4, 5, 6]",   // promotes to f32
-                           "%r = eq.Tensor(%c, %c) : f32[4, 5, 6]",    // is bool
-                           "%r = sum(%i) : i32[]",                     // sums in i64
+  for (const char* line : {"%r = add.Tensor(%p, %p) : f32[4, 5, 6]",  // keeps its strides
+                           "%r = add.Tensor(%c, %i) : i64[4, 5, 6]",  // promotes to f32
+                           "%r = eq.Tensor(%c, %c) : f32[4, 5, 6]",   // is bool
+                           "%r = sum(%i) : i32[]",                    // sums in i64
                            "%r = mm(%A, %B) : f32[4, 5]"}) {
-    const Result<Graph> graph = parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
+    const Result<Graph> graph =
+        parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
     ASSERT_FALSE(graph.ok()) << line;
     EXPECT_NE(graph.error().message.find("is written"), std::string::npos) << graph.error().message;
   }

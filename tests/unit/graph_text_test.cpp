@@ -1,4 +1,5 @@
-// The text form of level 0: every feature goes there and back, and what is wrong is said with its line.
+// The text form of level 0: every feature goes there and back, and what is wrong is said with its
+// line.
 
 #include "graph/text.h"
 

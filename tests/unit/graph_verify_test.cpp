@@ -91,8 +91,7 @@ const Case kCases[] = {
     {"NoSuchPlace", [](Graph& g) { node(g, "add").loc = LocId{7}; }, "has no such place"},
     {"ViewOfAnotherOp", [](Graph& g) { node(g, "add").view = node(g, "upd").view; },
      "only update has a view"},
-    {"ViewUsesNothing",
-     [](Graph& g) { node(g, "upd").view[0].args[1] = Arg(ValueId{999}); },
+    {"ViewUsesNothing", [](Graph& g) { node(g, "upd").view[0].args[1] = Arg(ValueId{999}); },
      "uses a value that does not exist"},
     {"UnknownOp", [](Graph& g) { node(g, "add").op = "subb.Tensor"; }, "unknown op"},
     {"ArgumentMissing", [](Graph& g) { node(g, "add").args.pop_back(); }, "add.Tensor"},
@@ -107,7 +106,11 @@ const Case kCases[] = {
      "%add is f64[s0, 4], but the rules derive f32[s0, 4]"},
     {"ReturnsNothing", [](Graph& g) { g.outputs[1].value = ValueId{999}; },
      "output 1: returns a value that does not exist"},
-    {"ReturnedAsWrongKind", [](Graph& g) { g.outputs[4].kind = OutputKind::Value; g.outputs[1].kind = OutputKind::Int; },
+    {"ReturnedAsWrongKind",
+     [](Graph& g) {
+       g.outputs[4].kind = OutputKind::Value;
+       g.outputs[1].kind = OutputKind::Int;
+     },
      "output 1: %cond is returned as the wrong kind"},
     {"MutationAfterOutputs", [](Graph& g) { std::swap(g.outputs[0], g.outputs[1]); },
      "mutated inputs must stand before other outputs"},

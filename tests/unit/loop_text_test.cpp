@@ -95,7 +95,8 @@ TEST(LoopText, ErrorsNameTheLine) {
     const Result<LoopProgram> program = parse_program(row.text, "t");
     ASSERT_FALSE(program.ok()) << row.text;
     EXPECT_NE(program.error().message.find(row.message), std::string::npos)
-        << row.text << "\n" << program.error().message;
+        << row.text << "\n"
+        << program.error().message;
   }
 }
 
