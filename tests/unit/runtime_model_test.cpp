@@ -137,7 +137,8 @@ TEST(RuntimeModel, ConcurrentCallsOfOneInstanceAndOneModelGiveTheBitsOfSingleOne
   std::vector<std::thread> callers;
   for (std::size_t c = 0; c < 4; ++c) {
     callers.emplace_back([&, c] {
-      const auto own = *runtime::Instance::open(compilation->model);
+      auto opened = runtime::Instance::open(compilation->model);
+      const auto own = std::move(*opened);
       for (std::size_t i = 0; i < 40; ++i) {
         const std::size_t at = (c + i) % 4;
         wrong[c] += call(i % 2 ? *own : *shared, inputs[at]) != expected[at];
