@@ -48,29 +48,6 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find_first_of(" \t\r\n(<{"));
 }
 
-/// Constants must hold as many bytes as their type needs, since kernels do not check.
-Status check_constants(const LoopProgram& program, const std::string& path) {
-  for (const Buffer& b : program.buffers) {
-    if (b.kind != BufferKind::Constant && b.kind != BufferKind::State) continue;
-    const Constant& c = program.constants[b.source];
-    const Storage& s = program.storages[c.storage];
-    const std::optional<i64> need = program.syms->as_const(bytes_of(*program.syms, b));
-    const i64 start = c.offset * size_of(b.dtype) * (c.is_complex ? 2 : 1);
-    if (!need || start < 0 || start > s.bytes || *need > s.bytes - start)
-      return error("{}: constant %{} needs more bytes than its data has ({})", path, b.name, s.bytes);
-  }
-  return Ok{};
-}
-
-/// Weights that were saved without their data (models of fake or meta tensors) cannot be run.
-Status check_absent(const Graph& graph, const std::string& path) {
-  for (const Constant& c : graph.constants)
-    if (graph.storages[c.storage].source == StorageSource::Absent)
-      return error("{}: the file holds no data for the weight '{}'; export the model with real weights", path,
-                   c.fqn.empty() ? graph.values[c.value].name : c.fqn);
-  return Ok{};
-}
-
 }  // namespace
 
 Result<LoadedModel> load_model(const std::string& path) {
@@ -87,7 +64,6 @@ Result<LoadedModel> load_model(const std::string& path) {
     LoopProgram program = COIL_TRY(parse_program(view, path));
     COIL_TRY(load_storages(program.storages, path));
     if (const Status sound = verify(program); !sound.ok()) return error("{}: {}", path, sound.error().message);
-    COIL_TRY(check_constants(program, path));
     out.program = std::move(program);
   } else if (view.starts_with("PK")) {
     Pt2Program program = COIL_TRY(import_pt2(bytes, path, &composite_rules()));

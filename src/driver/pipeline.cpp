@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "driver/calls.h"
+#include "graph/data.h"
 #include "graph/verify.h"
 #include "lower/lower.h"
 #include "passes/passes.h"
@@ -80,16 +81,24 @@ Status run_compile(Compilation& c) {
   return Ok{};
 }
 
-/// Constants by index, each with the bytes from its first element on.
+/// Constants by index, each with the bytes from its first element on. Kernels do not check what they
+/// read, so every constant must hold what its buffer needs.
 Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& program) {
   std::vector<runtime::ModelConstant> out(program.constants.size());
   for (const Buffer& b : program.buffers) {
     if (b.kind != BufferKind::Constant && b.kind != BufferKind::State) continue;
     const Constant& constant = program.constants[b.source];
-    const Storage& s = program.storages[constant.storage];
-    if (!s.data && s.bytes > 0)
-      return error("the file has no data for {}: it was exported with fake weights", constant.fqn);
+    Storage s = program.storages[constant.storage];
+    const std::string name = constant.fqn.empty() ? "%" + b.name : constant.fqn;
+    const std::optional<i64> need = program.syms->as_const(bytes_of(*program.syms, b));
     const i64 start = constant.offset * size_of(b.dtype) * (constant.is_complex ? 2 : 1);
+    if (!need || start < 0) return error("constant {} has no fixed size", name);
+    if (!s.data && s.source == StorageSource::Seed)
+      s = seeded_storage(b.dtype, s.seed, (start + *need) / size_of(b.dtype));
+    if (!s.data && *need > 0)
+      return error("the file has no data for {}: it was exported with fake weights", name);
+    if (start > s.bytes || *need > s.bytes - start)
+      return error("constant {} needs {} bytes, its data has {}", name, *need, s.bytes - start);
     out[b.source] = {constant.fqn, s.data + start, s.bytes - start, s.owner};
   }
   return out;

@@ -130,6 +130,7 @@ class PlanBuilder {
       if (program_.buffers[b].starts.valid() && schedule_.buffers.get(b).place != Place::Within)
         steps.push_back(runtime::CopyStep{program_.buffers[b].starts.index, b.index});
     if (const auto* group = std::get_if<GroupId>(&step)) {
+      COIL_TRY(check_trees(schedule_.groups[*group]));
       steps.push_back(launch(*group));
     } else if (const auto* node = std::get_if<StructuredId>(&step)) {
       steps.push_back(COIL_TRY(call(program_.structured[*node])));
@@ -139,6 +140,16 @@ class PlanBuilder {
     for (const ProgramSize& s : program_.sizes)
       if (s.from.valid() && std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end())
         steps.push_back(read_size(s));
+    return Ok{};
+  }
+
+  Status check_trees(const Group& group) const {
+    for (const Instance& instance : group.instances)
+      for (const Inst& i : program_.bodies[instance.body].insts)
+        if (i.kind == InstKind::Reduce && (i.tree.block > 0 || (i.tree.lanes != 1 && i.tree.lanes != 16)))
+          return error("body {}: compiled kernels take reduction trees of 1 or 16 lanes without blocks, "
+                       "found {}x{} block {}; --target interp takes all",
+                       program_.bodies[instance.body].name, i.tree.lanes, i.tree.accs, i.tree.block);
     return Ok{};
   }
 

@@ -49,7 +49,7 @@ constexpr const char* kStateless = R"(program stateless {
   body sum_all {
     dims | reduce r0 < s0, r1 < 96
     v0 = load f32 %x[r0, r1]
-    v1 = reduce.sum v0 over r0, r1 tree 16x4 block 4096
+    v1 = reduce.sum v0 over r0, r1 tree 16x4
     store %all[], v1
   }
   gemm mm {
