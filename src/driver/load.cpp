@@ -48,6 +48,15 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find_first_of(" \t\r\n(<{"));
 }
 
+/// Weights that were saved without their data (models of fake or meta tensors) cannot be run.
+Status check_absent(const Graph& graph, const std::string& path) {
+  for (const Constant& c : graph.constants)
+    if (graph.storages[c.storage].source == StorageSource::Absent)
+      return error("{}: the file holds no data for the weight '{}'; export the model with real weights",
+                   path, c.fqn.empty() ? graph.values[c.value].name : c.fqn);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<LoadedModel> load_model(const std::string& path) {
