@@ -21,7 +21,8 @@ Golden rows and docs run in the root of the repository. Error rows run in an emp
 and may leave nothing there; {inputs}, {fixtures} and {root} stand for folders: tests/error/make_inputs.py
 FOLDER, if it exists, fills {inputs} with bad files. BLESS=1 rewrites transcripts with what coil says now.
 
-The first lines of a tests/run file may state `# args: ...` for `coil check`, and `# undecided: N`.
+The first lines of a tests/run text, or of a .txt beside a .pt2, may state `# args: ...` for
+`coil check`, and `# undecided: N`.
 """
 
 import argparse
@@ -190,9 +191,11 @@ def fixture_cases(coil):
 
 
 def directive(model, key):
-    """The value of a `# key: value` line at the top of a text program, or ''."""
+    """The value of a `# key: value` line at the top of a text program, or of the .txt beside a .pt2."""
     if model.suffix == ".pt2":
-        return ""
+        model = model.with_suffix(".txt")
+        if not model.is_file():
+            return ""
     for line in model.read_text().splitlines():
         if not line.startswith("#"):
             break

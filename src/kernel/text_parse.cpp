@@ -189,7 +189,7 @@ class KernelParser {
       COIL_TRY(in_.expect("<"));
       v.extent = COIL_TRY(parse_expr());
       const sym::Range extent = syms().range(v.extent);
-      v.range = {0, extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi - 1, 0)};
+      v.range = {0, extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi, 1) - 1};
       const sym::Expr extent_expr = v.extent;
       const sym::Expr var = syms().variable(v);
       scope_[v.name] = var;
@@ -345,7 +345,7 @@ class KernelParser {
     k.inst.policy = *policy;
     COIL_TRY(parse_guard(k.inst));
     const sym::Range extent = syms().range(k.inst.extent);
-    const i64 last = extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi - 1, 0);
+    const i64 last = extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi, 1) - 1;
     k.inst.expr = syms().variable({variable, sym::Role::Value, {0, last}, {}});
     scope_[variable] = k.inst.expr;
     stage.insts.push_back(std::move(k));

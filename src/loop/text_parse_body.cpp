@@ -123,7 +123,7 @@ Status BodyParser::parse_index(const std::string& variable) {
   if (!policy) return unknown;
   inst.policy = *policy;
   const sym::Range extent = syms.range(inst.extent);
-  const i64 last = extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi - 1, 0);
+  const i64 last = extent.hi == sym::kMaxInt ? sym::kMaxInt : std::max<i64>(extent.hi, 1) - 1;
   inst.expr = syms.variable({variable, sym::Role::Value, {0, last}, {}});
   if (!scope_.emplace(variable, inst.expr).second)
     return in_.error_here(str("index {} is defined twice", variable));

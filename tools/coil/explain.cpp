@@ -191,8 +191,10 @@ void print_kernels(const Compilation& c, const Terminal& terminal) {
       return str("{} < {}", k.syms->text(a.var), k.syms->text(a.extent));
     });
     print(str("  k{} {}  grid {}", i, terminal.bold(k.name), grid.empty() ? "of one point" : grid));
-    if (k.mapping.units.valid())
-      print(str(", {} units of work for the threads", k.syms->text(k.mapping.units)));
+    if (k.mapping.units.valid()) {
+      const std::string units = k.syms->text(k.mapping.units);
+      print(str(", {} of work for the threads", units == "1" ? "1 unit" : units + " units"));
+    }
     if (launches[i] > 1) print(str(", used by {} steps", launches[i]));
     print("\n");
     for (const std::string& reason : k.mapping.reasons)
@@ -223,20 +225,13 @@ void print_decisions(const Schedule& schedule, const Terminal& terminal) {
 
 std::string place_text(const BufferPlan& p) {
   switch (p.place) {
-    case Place::External:
-      return "the caller's or the model file's";
-    case Place::Arena:
-      return str("arena slot {}", p.slot);
-    case Place::Within:
-      return str("arena slot {}, over what it begins as", p.slot);
-    case Place::Output:
-      return "handed to the caller";
-    case Place::Derived:
-      return "made once, kept with the model";
-    case Place::Heap:
-      return "allocated during the call";
-    case Place::Gone:
-      return "never stored: stays in registers";
+    case Place::External: return "the caller's or the model file's";
+    case Place::Arena: return str("arena slot {}", p.slot);
+    case Place::Within: return str("arena slot {}, over what it begins as", p.slot);
+    case Place::Output: return "handed to the caller";
+    case Place::Derived: return "made once, kept with the model";
+    case Place::Heap: return "allocated during the call";
+    case Place::Gone: return "never stored: stays in registers";
   }
   COIL_UNREACHABLE();
 }
