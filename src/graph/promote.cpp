@@ -29,12 +29,18 @@ std::optional<DType> real_part(DType d) {
   return std::nullopt;
 }
 
+/// No complex type has parts of bf16 or of 8 bits: as in torch, theirs is c64.
+DType complex_with(DType part) {
+  const bool has_own = part == DType::f16 || part == DType::f32 || part == DType::f64;
+  return has_own ? complex_of(part) : DType::c64;
+}
+
 /// `higher` is the dtype of operands whose dims outrank those of `lower`: only a greater category
 /// (bool, integer, float, complex) of the latter changes it.
 std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> lower) {
   if (!higher || !lower) return higher ? higher : lower;
   if (is_complex(*higher)) return higher;
-  if (is_float(*higher)) return is_complex(*lower) ? complex_of(*higher) : *higher;
+  if (is_float(*higher)) return is_complex(*lower) ? complex_with(*higher) : *higher;
   if (is_bool(*higher) || is_float(*lower) || is_complex(*lower)) return promote(*higher, *lower);
   return higher;
 }
@@ -55,7 +61,7 @@ DType promote(DType a, DType b) {
     const std::optional<DType> x = real_part(a);
     const std::optional<DType> y = real_part(b);
     if (!x || !y) return is_complex(a) ? a : b;
-    return complex_of(*x == *y ? *x : promote_floats(*x, *y));
+    return complex_with(*x == *y ? *x : promote_floats(*x, *y));
   }
   if (is_float(a) && is_float(b)) return promote_floats(a, b);
   if (is_float(a)) return a;

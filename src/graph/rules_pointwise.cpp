@@ -71,6 +71,9 @@ Result<Types> pointwise(const Call& call) {
   if (tensors.empty()) return call.fail("an operand must be a tensor");
   Result<Sizes> shape = broadcast(call.graph, tensors);
   if (!shape.ok()) return in_context(call.op(), shape.error());
+  const DType first = tensors[0].dtype;
+  if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 && first != DType::f64)
+    return call.fail("there is no complex number with parts of {}", name(first));
   Sizes strides = pointwise_strides(call.graph, tensors, *shape);
   return Types{call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
 }

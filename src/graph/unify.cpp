@@ -31,6 +31,9 @@ bool Unifier::match(sym::Expr derived, sym::Expr written) {
   if (!is_data(derived) || !is_data(written) || defined_.contains(derived) ||
       defined_.contains(written))
     return false;
+  // Two sizes of one node are two variables, and no other names them.
+  for (const auto& [from, to] : fresh_)
+    if (to == derived || to == written) return false;
   const sym::Range have = graph_.syms->var(written).range;
   const sym::Range known = graph_.syms->var(derived).range;
   const sym::Range both{std::max(have.lo, known.lo), std::min(have.hi, known.hi)};
