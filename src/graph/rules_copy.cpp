@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include <algorithm>
+
 #include "graph/rule.h"
 
 namespace coil {
@@ -34,6 +36,9 @@ Result<Types> to_copy(const Call& call) {
 
 Result<Types> masked_fill(const Call& call) {
   const Type& self = call.self();
+  if (!is_bool(call.tensor("mask").dtype)) return call.fail("mask is {}", name(call.tensor("mask").dtype));
+  if (call.op() == "masked_fill.Tensor" && call.tensor("value").ndim() != 0)
+    return call.fail("value must have no dims, not {}", text(call.syms, call.tensor("value")));
   Result<Sizes> shape = broadcast(call.graph, self.shape, call.tensor("mask").shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   return Types{call.contiguous(self.dtype, std::move(*shape))};
@@ -151,6 +156,13 @@ Result<Types> flip(const Call& call) {
   return preserved(call);
 }
 
+Result<Types> roll(const Call& call) {
+  const std::size_t dims = COIL_TRY(call.dims("dims", call.self().ndim())).size();
+  if (call.sizes("shifts").size() != std::max<std::size_t>(dims, 1))
+    return call.fail("{} shifts are given for {} dims", call.sizes("shifts").size(), dims);
+  return contiguous(call);
+}
+
 Result<Types> triangle(const Call& call) {
   if (call.self().ndim() < 2)
     return call.fail("needs a matrix, not {}", text(call.syms, call.self()));
@@ -199,7 +211,7 @@ constexpr RuleRow kRules[] = {
     {"replication_pad3d", edge_pad},
     {"repeat", repeat},
     {"flip", flip},
-    {"roll", contiguous},
+    {"roll", roll},
     {"tril", triangle},
     {"triu", triangle},
     {"pixel_shuffle", pixel_shuffle},

@@ -126,10 +126,15 @@ Result<Types> index_select(const Call& call) {
   return Types{call.contiguous(self.dtype, std::move(shape))};
 }
 
+/// A tensor without dims counts as one of a single element.
+bool ranks_agree(const Type& a, const Type& b) {
+  return std::max<std::size_t>(a.ndim(), 1) == std::max<std::size_t>(b.ndim(), 1);
+}
+
 Result<Types> gather(const Call& call) {
   const Type& index = call.tensor("index");
   COIL_TRY(call.dim("dim", call.self().ndim()));
-  if (index.ndim() != call.self().ndim() && index.ndim() * call.self().ndim() != 0)
+  if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
                      text(call.syms, call.self()));
   return Types{call.contiguous(call.self().dtype, index.shape)};
@@ -141,11 +146,23 @@ Result<Types> take(const Call& call) {
 
 Result<Types> scatter(const Call& call) {
   const Type& index = call.tensor("index");
-  if (index.ndim() != call.self().ndim() && index.ndim() * call.self().ndim() != 0)
+  if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
                      text(call.syms, call.self()));
-  if (call.schema.arg_index("src") >= 0 && call.tensor("src").dtype != call.self().dtype)
-    return call.fail("src is {}, not {}", name(call.tensor("src").dtype), name(call.self().dtype));
+  if (call.schema.arg_index("src") >= 0) {
+    const Type& src = call.tensor("src");
+    if (src.dtype != call.self().dtype || !ranks_agree(src, index))
+      return call.fail("src is {} beside {}", text(call.syms, src), text(call.syms, call.self()));
+  }
+  return contiguous_self(call);
+}
+
+/// index_add, index_copy and index_reduce: slices of `source` at the places that a 1-d index names.
+Result<Types> index_write(const Call& call) {
+  const Type& source = call.tensor("source");
+  if (call.tensor("index").ndim() > 1) return call.fail("index is {}", text(call.syms, call.tensor("index")));
+  if (source.dtype != call.self().dtype || source.ndim() != call.self().ndim())
+    return call.fail("source is {} beside {}", text(call.syms, source), text(call.syms, call.self()));
   return contiguous_self(call);
 }
 
@@ -225,9 +242,9 @@ constexpr RuleRow kRules[] = {
     {"index_put", index_put},
     {"_unsafe_index_put", index_put},
     {"index_select", index_select},
-    {"index_add", contiguous_self},
-    {"index_copy", contiguous_self},
-    {"index_reduce", contiguous_self},
+    {"index_add", index_write},
+    {"index_copy", index_write},
+    {"index_reduce", index_write},
     {"index_fill.int_Scalar", preserved},
     {"index_fill.int_Tensor", preserved},
     {"gather", gather},

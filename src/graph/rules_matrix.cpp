@@ -121,8 +121,10 @@ Result<Types> convolution(const Call& call) {
     const std::size_t count = call.sizes(name).size();
     if (count != 1 && count != spatial) return call.fail("{} has {} numbers for {} dims", name, count, spatial);
   }
-  for (sym::Expr stride : call.sizes("stride"))
-    if (known_less(call.graph, stride, call.number(1))) return call.fail("stride must be positive");
+  for (const auto& [name, least] : {std::pair("stride", 1), std::pair("dilation", 1), std::pair("padding", 0),
+                                    std::pair("output_padding", 0)})
+    for (i64 value : COIL_TRY(call.constants(name)))
+      if (value < least || value > INT32_MAX) return call.fail("{} holds {}", name, value);
   const sym::Expr groups = call.integer("groups");
   if (known_less(call.graph, groups, call.number(1))) return call.fail("groups must be positive");
   const bool transposed = call.flag("transposed");

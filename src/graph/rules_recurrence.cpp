@@ -6,6 +6,8 @@ namespace coil {
 namespace {
 
 Status sizes_are(const Call& call, const Type& type, const Sizes& shape) {
+  if (type.dtype != call.tensor("input").dtype)
+    return call.fail("a weight is {}, the input {}", name(type.dtype), name(call.tensor("input").dtype));
   if (type.ndim() != shape.size())
     return call.fail("a weight is {}, not {}", text(call.syms, type), call.shape_text(shape));
   for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -13,7 +13,7 @@ namespace {
 
 Bytes bytes_of(const std::string& text) {
   auto owner = std::make_shared<std::vector<std::byte>>(text.size());
-  std::memcpy(owner->data(), text.data(), text.size());
+  if (text.size() > 0) std::memcpy(owner->data(), text.data(), text.size());
   return Bytes{owner->data(), static_cast<i64>(text.size()), owner};
 }
 
