@@ -81,6 +81,8 @@ Status run_compile(Compilation& c) {
   return Ok{};
 }
 
+constexpr i64 kMostElements = i64{1} << 48;  // of a constant: products with sizes cannot overflow
+
 /// Constants by index, each with the bytes from its first element on. Kernels do not check what they
 /// read, so every constant must hold what its buffer needs.
 Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& program) {
@@ -91,8 +93,9 @@ Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& p
     Storage s = program.storages[constant.storage];
     const std::string name = constant.fqn.empty() ? "%" + b.name : constant.fqn;
     const std::optional<i64> need = program.syms->as_const(bytes_of(*program.syms, b));
+    if (!need || constant.offset < 0 || constant.offset > kMostElements || *need > kMostElements)
+      return error("constant {} has no sound size", name);
     const i64 start = constant.offset * size_of(b.dtype) * (constant.is_complex ? 2 : 1);
-    if (!need || start < 0) return error("constant {} has no fixed size", name);
     if (!s.data && s.source == StorageSource::Seed)
       s = seeded_storage(b.dtype, s.seed, (start + *need) / size_of(b.dtype));
     if (!s.data && *need > 0)

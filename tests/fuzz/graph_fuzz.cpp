@@ -1,5 +1,5 @@
-// Level 0 text: parsing never crashes; what it takes is sound, prints, reads back as itself, and goes
-// down to level 1 or is refused with an Error.
+// Level 0 text: parsing never crashes; what it takes is sound, prints, reads back as itself, and
+// goes down to level 1 or is refused with an Error.
 
 #include "levels.h"
 #include "mutate_text.h"
@@ -7,11 +7,13 @@
 namespace {
 
 const std::vector<std::string> kWords = {
-    "graph", "size", "data",  "fact",    "check",  "const",  "state", "in",     "hint",  "file",   "seed",
-    "of",    "at",   "offset", "strides", "absent", "mutates", "updates", "return", "alias", "input", "output",
-    "None",  "int",  "bool",  "float",   "f32",    "f64",    "f16",   "bf16",   "i64",   "i32",    "u8",
-    "c64",   "c128", "f8e4m3", "true",    "false",  "inf",    "nan",   "update", "cond",  "while_loop", "scan",
-    "[]",    "[1]",  "[2, 3]", "s0",      "u0",     "//",     "min",   "max",    "-1",    "0",      "1.5"};
+    "graph",   "size",    "data",       "fact",   "check", "const",  "state",   "in",
+    "hint",    "file",    "seed",       "of",     "at",    "offset", "strides", "absent",
+    "mutates", "updates", "return",     "alias",  "input", "output", "None",    "int",
+    "bool",    "float",   "f32",        "f64",    "f16",   "bf16",   "i64",     "i32",
+    "u8",      "c64",     "c128",       "f8e4m3", "true",  "false",  "inf",     "nan",
+    "update",  "cond",    "while_loop", "scan",   "[]",    "[1]",    "[2, 3]",  "s0",
+    "u0",      "//",      "min",        "max",    "-1",    "0",      "1.5"};
 
 using coil::fuzz::below;
 using coil::fuzz::Random;
@@ -22,14 +24,17 @@ std::string small_number(Random& random) {
 }
 
 /// An argument that fits the schema, mostly.
-std::string argument(const coil::ops::SchemaArg& arg, const std::vector<std::string>& tensors, Random& random) {
+std::string argument(const coil::ops::SchemaArg& arg, const std::vector<std::string>& tensors,
+                     Random& random) {
   using coil::ops::ArgType;
   if (arg.optional && below(random, 3) == 0) return "None";
   const auto item = [&]() -> std::string {
     constexpr const char* kDTypes[] = {"f32", "f64", "bf16", "i64", "i32", "u8", "bool", "c64"};
-    constexpr const char* kWords[] = {"\"none\"", "\"mean\"", "\"same\"", "\"floor\"", "\"sum\"", "\"ij,jk->ik\""};
+    constexpr const char* kWords[] = {"\"none\"",  "\"mean\"", "\"same\"",
+                                      "\"floor\"", "\"sum\"",  "\"ij,jk->ik\""};
     switch (arg.type) {
-      case ArgType::Tensor: return tensors.empty() ? "None" : tensors[below(random, tensors.size())];
+      case ArgType::Tensor:
+        return tensors.empty() ? "None" : tensors[below(random, tensors.size())];
       case ArgType::Scalar: return below(random, 2) == 0 ? small_number(random) : "0.5";
       case ArgType::Int:
       case ArgType::SymInt: return below(random, 12) == 0 ? "s0" : small_number(random);
@@ -47,7 +52,8 @@ std::string argument(const coil::ops::SchemaArg& arg, const std::vector<std::str
   };
   if (!arg.list) return item();
   std::string out = "[";
-  for (std::size_t count = below(random, 4); count > 0; --count) out += item() + (count > 1 ? ", " : "");
+  for (std::size_t count = below(random, 4); count > 0; --count)
+    out += item() + (count > 1 ? ", " : "");
   return out + "]";
 }
 
@@ -74,8 +80,8 @@ std::string with_call(std::string text, Random& random) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
   Random random(seed + 7);
   if (below(random, 3) == 0) {
     const std::string text(reinterpret_cast<const char*>(data), size);
@@ -89,7 +95,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   GraphTextOptions options;
   options.composites = &composite_rules();
   options.max_data_bytes = 1 << 20;
-  const Result<Graph> graph = parse_graph({reinterpret_cast<const char*>(data), size}, "fuzz", options);
+  const Result<Graph> graph =
+      parse_graph({reinterpret_cast<const char*>(data), size}, "fuzz", options);
   if (!fuzz::is_taken(graph)) return 0;
   fuzz::require(verify(*graph), "after parsing");
   const std::string printed = to_text(*graph);

@@ -1,5 +1,6 @@
 #pragma once
-// What the structure-aware mutators of the fuzz targets share. Header only: each target is one file.
+// What the structure-aware mutators of the fuzz targets share. Header only: each target is one
+// file.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,9 +26,32 @@ inline std::size_t below(Random& random, std::size_t count) {
 
 /// Numbers at the edges of what the readers and the checked arithmetic can hold.
 inline std::int64_t edge_number(Random& random) {
-  constexpr std::int64_t kEdges[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 64, 127, 128, 255, 1024, 65536, -1, -2, -3,
-                                     INT32_MAX, INT32_MIN, std::int64_t{1} << 32, std::int64_t{1} << 40,
-                                     std::int64_t{1} << 62, INT64_MAX, INT64_MAX - 1, INT64_MIN};
+  constexpr std::int64_t kEdges[] = {0,
+                                     1,
+                                     2,
+                                     3,
+                                     4,
+                                     5,
+                                     7,
+                                     8,
+                                     16,
+                                     64,
+                                     127,
+                                     128,
+                                     255,
+                                     1024,
+                                     65536,
+                                     -1,
+                                     -2,
+                                     -3,
+                                     INT32_MAX,
+                                     INT32_MIN,
+                                     std::int64_t{1} << 32,
+                                     std::int64_t{1} << 40,
+                                     std::int64_t{1} << 62,
+                                     INT64_MAX,
+                                     INT64_MAX - 1,
+                                     INT64_MIN};
   return kEdges[below(random, std::size(kEdges))];
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Mutations of a JSON document by its tree: what comes out is JSON again, so that the readers behind
-// the JSON parser are what is tested.
+// Mutations of a JSON document by its tree: what comes out is JSON again, so that the readers
+// behind the JSON parser are what is tested.
 
 #include <nlohmann/json.hpp>
 
@@ -69,10 +69,14 @@ inline void mutate_object(Json& value, const std::vector<Json*>& all, Random& ra
   const Json donor = similar(all, Json::object(), random);  // `all` does not outlive a change
   value.erase(at);
   if (below(random, 2) == 0) return;
-  constexpr const char* kArms[] = {"as_int",  "as_ints", "as_float", "as_bool",   "as_string",      "as_none",
-                                   "as_expr", "as_name", "as_tensor", "as_tensors", "as_sym_int",    "as_sym_ints",
-                                   "as_sym_bool", "as_sym_float", "as_scalar_type", "as_floats", "as_bools",
-                                   "as_optional_tensors", "as_graph", "as_complex", "as_memory_format", "as_device"};
+  constexpr const char* kArms[] = {"as_int",      "as_ints",      "as_float",
+                                   "as_bool",     "as_string",    "as_none",
+                                   "as_expr",     "as_name",      "as_tensor",
+                                   "as_tensors",  "as_sym_int",   "as_sym_ints",
+                                   "as_sym_bool", "as_sym_float", "as_scalar_type",
+                                   "as_floats",   "as_bools",     "as_optional_tensors",
+                                   "as_graph",    "as_complex",   "as_memory_format",
+                                   "as_device"};
   if (below(random, 2) == 0 || donor.empty()) {
     value[kArms[below(random, std::size(kArms))]] = content;
   } else {

@@ -1,5 +1,6 @@
 #pragma once
-// Mutations of coil's text forms by tokens and by lines, so that most of what comes out still parses.
+// Mutations of coil's text forms by tokens and by lines, so that most of what comes out still
+// parses.
 
 #include <algorithm>
 #include <cctype>
@@ -29,9 +30,13 @@ inline std::vector<std::string> cut(std::string_view text, Unit unit) {
 }
 
 /// A part of the same sort: a %name for a %name, a number for a number, a word for a word.
-inline std::string similar(const std::vector<std::string>& parts, const std::string& part, Random& random) {
+inline std::string similar(const std::vector<std::string>& parts, const std::string& part,
+                           Random& random) {
   const auto sort_of = [](const std::string& p) {
-    return p[0] == '%' ? 0 : std::isdigit(static_cast<unsigned char>(p[0])) ? 1 : is_word(p[0]) ? 2 : 3;
+    return p[0] == '%'                                      ? 0
+           : std::isdigit(static_cast<unsigned char>(p[0])) ? 1
+           : is_word(p[0])                                  ? 2
+                                                            : 3;
   };
   std::vector<const std::string*> fitting;
   for (const std::string& p : parts)
@@ -45,7 +50,8 @@ inline std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-inline std::string mutate_tokens(std::string_view text, Random& random, const std::vector<std::string>& words) {
+inline std::string mutate_tokens(std::string_view text, Random& random,
+                                 const std::vector<std::string>& words) {
   std::vector<std::string> parts = cut(text, Unit::Token);
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -82,8 +88,8 @@ inline std::string mutate_lines(std::string_view text, Random& random) {
 }
 
 /// The custom mutator of a text target. `words`: its keywords.
-inline std::size_t mutate_text(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed,
-                               const std::vector<std::string>& words) {
+inline std::size_t mutate_text(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                               unsigned seed, const std::vector<std::string>& words) {
   Random random(seed + 1);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::size_t way = below(random, 10);

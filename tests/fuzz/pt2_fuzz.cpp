@@ -1,16 +1,16 @@
 // Any bytes as a .pt2, taken down to level 1: an Error or a sound program, never a crash.
 //
 // An input that is a JSON object with the fields "model", "weights" and "constants" stands for the
-// archive with these three documents, whose weights all have "bytes" bytes. The mutator works on the
-// tree of such an object. Any other input is the file itself.
+// archive with these three documents, whose weights all have "bytes" bytes. The mutator works on
+// the tree of such an object. Any other input is the file itself.
 
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "import/pt2.h"
 #include "levels.h"
 #include "mutate_json.h"
-#include "import/pt2.h"
 
 namespace {
 
@@ -35,7 +35,8 @@ class ZipWriter {
  private:
   static std::string number(std::size_t value, int bytes) {
     std::string out;
-    for (int i = 0; i < bytes; ++i, value = i < 8 ? value >> 8 : 0) out += static_cast<char>(value & 255);
+    for (int i = 0; i < bytes; ++i, value = i < 8 ? value >> 8 : 0)
+      out += static_cast<char>(value & 255);
     return out;
   }
   std::string file_, directory_;
@@ -46,7 +47,8 @@ void name_records(const Json& config, const std::string& folder, std::set<std::s
   const auto weights = config.is_object() ? config.find("config") : config.end();
   if (!config.is_object() || weights == config.end() || !weights->is_object()) return;
   for (const Json& weight : *weights) {
-    if (!weight.is_object() || !weight.contains("path_name") || !weight["path_name"].is_string()) continue;
+    if (!weight.is_object() || !weight.contains("path_name") || !weight["path_name"].is_string())
+      continue;
     const std::string name = weight["path_name"].get<std::string>();
     if (!name.empty() && name.size() < 100) records.insert("m/data/" + folder + "/" + name);
   }
@@ -71,13 +73,14 @@ std::string archive_of(const Json& input) {
 }
 
 bool is_wrapped(const Json& input) {
-  return input.is_object() && input.contains("model") && input.contains("weights") && input.contains("constants");
+  return input.is_object() && input.contains("model") && input.contains("weights") &&
+         input.contains("constants");
 }
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
   using namespace coil::fuzz;
   Random random(seed + 1);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
