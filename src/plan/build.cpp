@@ -34,11 +34,19 @@ class PlanBuilder {
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
     for (const ProgramState& s : program_.states) out_.states.push_back({s.state.index, s.updated.index});
-    for (const Check& c : program_.checks) out_.checks.push_back({exprs_.add(c.condition), c.text});
+    for (const Check& c : program_.checks)
+      out_.checks.push_back({exprs_.add(c.condition), c.text, names_data(c.condition)});
     return std::move(out_);
   }
 
  private:
+  bool names_data(sym::Expr condition) const {
+    std::vector<sym::Expr> vars;
+    syms_.variables(condition, vars);
+    return std::any_of(vars.begin(), vars.end(),
+                       [&](sym::Expr v) { return syms_.var(v).role == sym::Role::Value; });
+  }
+
   void add_inputs() {
     for (const ProgramInput& input : program_.inputs) {
       runtime::PlanInput p;

@@ -74,6 +74,7 @@ class CallFrame {
     COIL_TRY(arena.take());
     COIL_TRY(frame_.place_arena(static_cast<std::byte*>(arena.memory.get())));
     COIL_TRY(frame_.run(plan_.run));
+    COIL_TRY(check_conditions(plan_, frame_, When::AfterRun));
     std::vector<Value> results = COIL_TRY(make_outputs());
     COIL_TRY(commit());
     return results;

@@ -59,6 +59,7 @@ struct SymbolRange {
 struct PlanCheck {
   ExprRef condition = 0;
   std::string text;
+  bool needs_data = false;  // names a size that data gives: checked when the steps have run
 };
 
 struct Launch {
