@@ -7,7 +7,6 @@
 
 #include "graph/graph.h"
 #include "loop/program.h"
-#include "schedule/schedule.h"
 
 namespace coil {
 

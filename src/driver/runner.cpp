@@ -41,13 +41,14 @@ Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& 
   return std::unique_ptr<Runner>(new CompiledRunner(compilation, std::move(instance)));
 }
 
+Result<std::shared_ptr<Compilation>> compile(const LoadedModel& model, const Options& options,
+                                             const Environment& environment) {
+  return std::visit([&](const auto& program) { return compile(program, options, environment); }, model.program);
+}
+
 Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options, const Environment& environment) {
   ReadyModel out;
-  if (const auto* graph = std::get_if<Graph>(&model.program)) {
-    out.compilation = COIL_TRY(compile(*graph, options, environment));
-  } else {
-    out.compilation = COIL_TRY(compile(std::get<LoopProgram>(model.program), options, environment));
-  }
+  out.compilation = COIL_TRY(compile(model, options, environment));
   out.runner = COIL_TRY(make_runner(out.compilation));
   return out;
 }

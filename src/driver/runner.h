@@ -18,6 +18,10 @@ class Runner {
   virtual Result<std::vector<runtime::Value>> call(std::span<const runtime::Value> inputs) = 0;
 };
 
+/// `compile` for whichever level the file begins at.
+Result<std::shared_ptr<Compilation>> compile(const LoadedModel& model, const Options& options,
+                                             const Environment& environment);
+
 /// Compiles a model for the target of the options. `compilation` keeps every level for reports.
 struct ReadyModel {
   std::shared_ptr<Compilation> compilation;

@@ -87,6 +87,9 @@ inline std::string mutate_lines(std::string_view text, Random& random) {
   return joined(lines);
 }
 
+/// What the texts of levels 1 and 3 are made of.
+inline const std::vector<std::string> kLoopWords = {"kernel", "size", "step", "value", "scalar", "written", "grid", "stage", "over", "mapping", "tile", "chunk", "units", "serial", "grain", "load", "store", "const", "index", "wrap", "assert", "clamp", "cast", "if", "else", "keep", "accumulate.sum", "accumulate.welford", "accumulate.argmax", "scan.sum", "finish", "tree", "a0", "a1", "v0", "v1", "v2", "n0", "i0", "i1", "r0", "s0", "f32", "f64", "bf16", "f16", "i64", "i32", "u8", "bool", "x", "16", "layout", "strides", "offset", "d0", "//", "%", "min", "max", "-1", "0", "1.5", "inf", "nan", "add", "mul", "where", "lt", "exp", "rsqrt", "program", "fact", "check", "input", "output", "buffer", "body", "from", "dims", "reduce", "scan", "starts", "state", "init", "gemm", "conv", "attention", "sort", "topk", "cond", "while", "for", "carry", "seed", "at", "reduce.sum", "reduce.welford", "reduce.argmax"};
+
 /// The custom mutator of a text target. `words`: its keywords.
 inline std::size_t mutate_text(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                unsigned seed, const std::vector<std::string>& words) {

@@ -56,6 +56,12 @@ Result<ReadyModel> prepare(const Common& common) {
   return make_ready(model, options, environment);
 }
 
+Result<std::shared_ptr<Compilation>> prepare_until(Common common, const std::string& stage) {
+  common.options.push_back("stop_after=" + stage);
+  const Options options = COIL_TRY(make_options(common));
+  return compile(COIL_TRY(load(common)), options, read_environment());
+}
+
 Terminal::Terminal(int descriptor)
     : is_terminal_(isatty(descriptor) == 1 && variable("NO_COLOR").empty()) {}
 

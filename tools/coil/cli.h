@@ -29,6 +29,8 @@ Result<Options> make_options(const Common& common);
 Result<LoadedModel> load(const Common& common);
 /// Loads and compiles.
 Result<ReadyModel> prepare(const Common& common);
+/// Loads and compiles up to a stage of the pass table: what needs no C++ compiler.
+Result<std::shared_ptr<Compilation>> prepare_until(Common common, const std::string& stage);
 
 /// Colours on a terminal, unless NO_COLOR is set.
 class Terminal {

@@ -56,16 +56,8 @@ Result<int> dump(const DumpArguments& arguments) {
     wanted.push_back(stage);
     at = end + 1;
   }
-  Common common = arguments.common;
-  common.options.push_back("stop_after=plan");  // nothing that is printed needs the compiler
-  if (common.target == "interp") common.options.back() = "stop_after=lower";
-  const Options options = COIL_TRY(make_options(common));
-  const LoadedModel model = COIL_TRY(load(common));
-  const Environment environment = read_environment();
   const std::shared_ptr<Compilation> c =
-      std::holds_alternative<Graph>(model.program)
-          ? COIL_TRY(compile(std::get<Graph>(model.program), options, environment))
-          : COIL_TRY(compile(std::get<LoopProgram>(model.program), options, environment));
+      COIL_TRY(prepare_until(arguments.common, arguments.common.target == "interp" ? "lower" : "plan"));
   if (!arguments.folder.empty()) COIL_TRY(make_folders(arguments.folder));
   for (const StageText* s : wanted) {
     const std::string text = s->print(*c);

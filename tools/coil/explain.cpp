@@ -304,15 +304,7 @@ void print_all(const Compilation& c) {
 Result<int> explain(const Common& arguments) {
   Common common = arguments;
   common.target = "cpp";
-  common.options.push_back("stop_after=plan");
-  const Options options = COIL_TRY(make_options(common));
-  const LoadedModel model = COIL_TRY(load(common));
-  const Environment environment = read_environment();
-  const std::shared_ptr<Compilation> c =
-      std::holds_alternative<Graph>(model.program)
-          ? COIL_TRY(compile(std::get<Graph>(model.program), options, environment))
-          : COIL_TRY(compile(std::get<LoopProgram>(model.program), options, environment));
-  print_all(*c);
+  print_all(*COIL_TRY(prepare_until(std::move(common), "plan")));
   return kRight;
 }
 
