@@ -20,6 +20,13 @@ Result<Types> contiguous_self(const Call& call) {
 
 bool is_index_dtype(DType d) { return d == DType::i64 || d == DType::i32; }
 
+/// The argument `index`, of whole numbers.
+Result<const Type*> index_of(const Call& call) {
+  const Type& index = call.tensor("index");
+  if (!is_index_dtype(index.dtype)) return call.fail("index is {}", name(index.dtype));
+  return &index;
+}
+
 Result<Types> embedding(const Call& call) {
   const Type& weight = call.tensor("weight");
   const Type& indices = call.tensor("indices");
@@ -118,7 +125,7 @@ Result<Types> index_put(const Call& call) {
 
 Result<Types> index_select(const Call& call) {
   const Type& self = call.self();
-  const Type& index = call.tensor("index");
+  const Type& index = *COIL_TRY(index_of(call));
   const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", self.ndim())));
   if (index.ndim() > 1) return call.fail("index must have one dim, not {}", text(call.syms, index));
   Sizes shape = self.shape;
@@ -132,7 +139,7 @@ bool ranks_agree(const Type& a, const Type& b) {
 }
 
 Result<Types> gather(const Call& call) {
-  const Type& index = call.tensor("index");
+  const Type& index = *COIL_TRY(index_of(call));
   COIL_TRY(call.dim("dim", call.self().ndim()));
   if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
@@ -141,11 +148,11 @@ Result<Types> gather(const Call& call) {
 }
 
 Result<Types> take(const Call& call) {
-  return Types{call.contiguous(call.self().dtype, call.tensor("index").shape)};
+  return Types{call.contiguous(call.self().dtype, COIL_TRY(index_of(call))->shape)};
 }
 
 Result<Types> scatter(const Call& call) {
-  const Type& index = call.tensor("index");
+  const Type& index = *COIL_TRY(index_of(call));
   if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
                      text(call.syms, call.self()));
@@ -160,7 +167,8 @@ Result<Types> scatter(const Call& call) {
 /// index_add, index_copy and index_reduce: slices of `source` at the places that a 1-d index names.
 Result<Types> index_write(const Call& call) {
   const Type& source = call.tensor("source");
-  if (call.tensor("index").ndim() > 1) return call.fail("index is {}", text(call.syms, call.tensor("index")));
+  const Type& index = *COIL_TRY(index_of(call));
+  if (index.ndim() > 1) return call.fail("index is {}", text(call.syms, index));
   if (source.dtype != call.self().dtype || source.ndim() != call.self().ndim())
     return call.fail("source is {} beside {}", text(call.syms, source), text(call.syms, call.self()));
   return contiguous_self(call);

@@ -1,7 +1,9 @@
-// From a group of bodies to one kernel: values and buffers are renumbered, what a body hands to the
-// next one at the same point stays a value, and a reduction cuts the code into stages.
+// From a group of bodies to one kernel, stage by stage: values and buffers are renumbered, what a body
+// hands to a later one at the same point stays a value, equal instructions are one.
 
 #include <algorithm>
+#include <bit>
+#include <map>
 
 #include "kernel/kernel.h"
 #include "kernel/merge_axes.h"
@@ -9,6 +11,17 @@
 
 namespace coil {
 namespace {
+
+using Substitution = std::vector<std::pair<sym::Expr, sym::Expr>>;
+
+/// A body at work: where its dims are, and the kernel's values of its own.
+struct Frame {
+  const Body* body = nullptr;
+  Substitution dims;
+  Side<Val, Val> values;
+  u32 first_combine = 0;
+  Val mask;  // of a body computed again under a masked load: its loads are masked too
+};
 
 class Builder {
  public:
@@ -20,25 +33,102 @@ class Builder {
     k.name = group_.name;
     k.syms = program_.syms;
     k.grid = group_.grid;
-    k.stages.emplace_back();
-    k.stages.back().loop = group_.inner;
-    for (const Instance& instance : group_.instances) add(instance);
+    u32 last = 0;
+    for (const Instance& i : group_.instances) {
+      frames_.push_back(frame_of(program_.bodies[i.body]));
+      for (std::size_t d = 0; d < i.dims.size(); ++d)
+        if (frames_.back().body->dims[d].var != i.dims[d])
+          frames_.back().dims.push_back({frames_.back().body->dims[d].var, i.dims[d]});
+      last = std::max(last, i.stage + (has_kind(*frames_.back().body, InstKind::Reduce) ? 1 : 0));
+    }
+    for (u32 stage = 0; stage <= last; ++stage) build_stage(stage);
+    for (const Instance& i : group_.instances) note_source(program_.bodies[i.body]);
     merge_grid_axes(k);
     collect_symbols(k);
     return std::move(out_);
   }
 
  private:
+  static bool has_kind(const Body& body, InstKind kind) {
+    return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) { return i.kind == kind; });
+  }
+
+  Frame frame_of(const Body& body) {
+    Frame f;
+    f.body = &body;
+    f.values = Side<Val, Val>(body.val_dtypes.size());
+    f.first_combine = static_cast<u32>(out_.kernel.combines.size());
+    for (const ops::Combine& c : body.combines) out_.kernel.combines.push_back(c);
+    return f;
+  }
+
+  void build_stage(u32 number) {
+    Stage stage;
+    if (number % 2 == 1) stage.loop = group_.inner;
+    out_.kernel.stages.push_back(std::move(stage));
+    for (std::size_t i = 0; i < frames_.size(); ++i) {
+      const Instance& instance = group_.instances[i];
+      const bool reduces = has_kind(*frames_[i].body, InstKind::Reduce);
+      if (instance.stage == number) elements(frames_[i]);
+      if (reduces && instance.stage + 1 == number) results(frames_[i]);
+    }
+    if (out_.kernel.stages.back().insts.empty()) out_.kernel.stages.pop_back();
+    if (number % 2 == 0) return;
+    std::erase_if(registers_, [](const Register& r) { return r.in_loop; });
+    std::erase_if(known_, [](const auto& entry) { return entry.second.in_loop; });
+  }
+
+  bool in_loop() const { return !out_.kernel.stages.back().loop.empty(); }
+
+  /// What runs for each point of all dims.
+  void elements(Frame& f) {
+    for (const Inst& inst : f.body->insts) {
+      if (inst.kind == InstKind::Reduce) {
+        add_reduce(f, inst);
+      } else if (is_after_reduce(f, inst)) {
+        return;
+      } else {
+        emit(f, inst);
+      }
+    }
+  }
+
+  bool is_after_reduce(const Frame& f, const Inst& inst) const {
+    return std::any_of(f.body->insts.data(), &inst, [](const Inst& i) { return i.kind == InstKind::Reduce; });
+  }
+
+  /// What a reduction leaves, and what its body computes from that.
+  void results(Frame& f) {
+    for (const Inst& inst : f.body->insts) {
+      if (inst.kind == InstKind::Reduce) add_finish(f, inst);
+      else if (is_after_reduce(f, inst)) emit(f, inst);
+    }
+  }
+
   u32 argument(BufferId b, bool written) {
     auto at = std::find(out_.arguments.begin(), out_.arguments.end(), b);
     const u32 index = static_cast<u32>(at - out_.arguments.begin());
     if (at == out_.arguments.end()) {
       const Buffer& buffer = program_.buffers[b];
       out_.arguments.push_back(b);
-      out_.kernel.buffers.push_back({buffer.name, buffer.dtype, buffer.shape, buffer.layout, false});
+      out_.kernel.buffers.push_back({buffer.name, buffer.dtype, buffer.shape, buffer.layout, false, false});
+      if (is_kept(b)) keep(out_.kernel.buffers.back());
     }
     out_.kernel.buffers[index].written |= written;
     return index;
+  }
+
+  bool is_kept(BufferId b) const { return schedule_.buffers.get(b).place == Place::Kept; }
+
+  /// One row of the buffer, in the order of the inner axes.
+  void keep(KernelBuffer& b) {
+    sym::Arena& syms = *program_.syms;
+    b.kept = true;
+    b.shape.clear();
+    for (const Axis& a : group_.inner) b.shape.push_back(a.extent);
+    std::vector<sym::Expr> strides(b.shape.size(), syms.constant(1));
+    for (std::size_t i = b.shape.size(); i-- > 1;) strides[i - 1] = syms.mul(strides[i], b.shape[i]);
+    b.layout = strided_layout(strides, sym::Expr());
   }
 
   Val fresh(DType dtype) {
@@ -46,109 +136,169 @@ class Builder {
     return Val(out_.kernel.val_dtypes.size() - 1);
   }
 
-  void add(const Instance& instance) {
-    const Body& body = program_.bodies[instance.body];
-    body_ = &body;
-    values_ = Side<Val, Val>(body.val_dtypes.size());
-    std::vector<std::pair<sym::Expr, sym::Expr>> dims;
-    for (std::size_t i = 0; i < body.dims.size(); ++i)
-      if (body.dims[i].var != instance.dims[i]) dims.push_back({body.dims[i].var, instance.dims[i]});
-    const u32 first_combine = static_cast<u32>(out_.kernel.combines.size());
-    for (const ops::Combine& c : body.combines) out_.kernel.combines.push_back(c);
-    bool reduced = false;
-    for (const Inst& inst : body.insts) {
-      Inst mine = renumber(inst, dims, first_combine);
-      if (inst.kind == InstKind::Reduce) {
-        add_reduce(inst, std::move(mine));
-        reduced = true;
-        continue;
-      }
-      if (reduced) {
-        start_straight_stage();
-        reduced = false;
-      }
-      emit(inst, std::move(mine));
-    }
-    note_source(body);
-  }
-
   /// The instruction over the kernel's values and axes; results are not yet given.
-  Inst renumber(const Inst& inst, const std::vector<std::pair<sym::Expr, sym::Expr>>& dims,
-                u32 first_combine) {
+  Inst renumber(Frame& f, const Inst& inst) {
     Inst mine = inst;
-    for (Val& v : mine.operands) v = values_[v];
-    if (mine.mask.valid()) mine.mask = values_[mine.mask];
+    for (Val& v : mine.operands) v = f.values[v];
+    if (mine.mask.valid()) mine.mask = f.values[mine.mask];
     sym::Arena& syms = *program_.syms;
-    for (sym::Expr& e : mine.index) e = syms.substitute(e, dims);
-    if (inst.kind == InstKind::Value) mine.expr = syms.substitute(inst.expr, dims);
-    mine.combine += first_combine;
+    for (sym::Expr& e : mine.index) e = syms.substitute(e, f.dims);
+    if (inst.kind == InstKind::Value) mine.expr = syms.substitute(inst.expr, f.dims);
+    mine.combine += f.first_combine;
     mine.results.clear();
     return mine;
   }
 
-  void add_reduce(const Inst& inst, Inst mine) {
-    const u32 accumulator = out_.kernel.num_accumulators++;
-    out_.kernel.stages.back().insts.push_back({KernelOp::Accumulate, mine, 0, accumulator});
+  void add_reduce(Frame& f, const Inst& inst) {
+    accumulator_of_[&inst] = out_.kernel.num_accumulators++;
+    out_.kernel.stages.back().insts.push_back({KernelOp::Accumulate, renumber(f, inst), 0, accumulator_of_[&inst]});
+  }
+
+  void add_finish(Frame& f, const Inst& inst) {
+    Inst mine = inst;
     mine.operands.clear();
+    mine.results.clear();
+    mine.combine += f.first_combine;
     for (Val r : inst.results) {
-      values_[r] = fresh(program_.bodies[group_.instances.back().body].val_dtypes[r.index]);
-      mine.results.push_back(values_[r]);
+      f.values[r] = fresh(f.body->val_dtypes[r.index]);
+      mine.results.push_back(f.values[r]);
     }
-    finishes_.push_back({KernelOp::Finish, std::move(mine), 0, accumulator});
+    out_.kernel.stages.back().insts.push_back({KernelOp::Finish, std::move(mine), 0, accumulator_of_[&inst]});
   }
 
-  void start_straight_stage() {
-    out_.kernel.stages.emplace_back();
-    out_.kernel.stages.back().insts = std::move(finishes_);
-    finishes_.clear();
-  }
-
-  void emit(const Inst& inst, Inst mine) {
-    KernelInst k;
-    k.kind = KernelOp::Op;
+  void emit(Frame& f, const Inst& inst) {
+    Inst mine = renumber(f, inst);
     switch (inst.kind) {
-      case InstKind::Load: {
-        if (Val* kept = in_register(inst.buffer)) {
-          values_[inst.results[0]] = *kept;
-          return;
-        }
-        k.kind = KernelOp::Load;
-        k.buffer = argument(inst.buffer, false);
-        break;
-      }
-      case InstKind::Store:
-        if (inst.index.size() == group_.grid.size() && group_.instances.size() > 1)
-          registers_.push_back({inst.buffer, mine.operands[0]});
-        if (schedule_.buffers.get(inst.buffer).place == Place::Gone) return;
-        k.kind = KernelOp::Store;
-        k.buffer = argument(inst.buffer, true);
-        break;
-      case InstKind::Const: k.kind = KernelOp::Const; break;
-      case InstKind::Value: k.kind = KernelOp::Value; break;
-      case InstKind::Scalar: k.kind = KernelOp::Scalar; break;
+      case InstKind::Load: f.values[inst.results[0]] = load(f, std::move(mine)); return;
+      case InstKind::Store: store(std::move(mine)); return;
+      case InstKind::Const: f.values[inst.results[0]] = pure(KernelOp::Const, std::move(mine)); return;
+      case InstKind::Value: f.values[inst.results[0]] = pure(KernelOp::Value, std::move(mine)); return;
+      case InstKind::Scalar: f.values[inst.results[0]] = pure(KernelOp::Scalar, std::move(mine)); return;
+      case InstKind::Op: f.values[inst.results[0]] = pure(KernelOp::Op, std::move(mine)); return;
       case InstKind::Index:
-        k.kind = KernelOp::Index;
-        if (!mine.mask.valid()) mine.mask = mask_of_uses(inst);
-        break;
-      case InstKind::Op: k.kind = KernelOp::Op; break;
+        if (!mine.mask.valid()) mine.mask = mask_of_uses(f, inst);
+        out_.kernel.index_from.push_back(source_of(*f.body));
+        push(KernelOp::Index, std::move(mine), 0);
+        return;
+      case InstKind::Scan:
+        for (std::size_t i = 0; i < inst.results.size(); ++i) {
+          f.values[inst.results[i]] = fresh(out_.kernel.combines[mine.combine].values[i]);
+          mine.results.push_back(f.values[inst.results[i]]);
+        }
+        push(KernelOp::Scan, std::move(mine), 0);
+        return;
       case InstKind::Reduce: COIL_UNREACHABLE();
-      case InstKind::Scan: k.kind = KernelOp::Scan; break;
     }
-    for (Val r : inst.results) {
-      values_[r] = fresh(inst.kind == InstKind::Scan ? out_.kernel.combines[mine.combine].values[mine.results.size()]
-                         : result_dtype(inst));
-      mine.results.push_back(values_[r]);
-    }
-    k.inst = std::move(mine);
+  }
+
+  void push(KernelOp kind, Inst inst, u32 buffer) {
+    KernelInst k;
+    k.kind = kind;
+    k.inst = std::move(inst);
+    k.buffer = buffer;
     out_.kernel.stages.back().insts.push_back(std::move(k));
+  }
+
+  /// An instruction of one result that depends on its operands only: the value of an equal one, if there is.
+  Val pure(KernelOp kind, Inst inst, u32 buffer = 0) {
+    const std::vector<i64> key = key_of(kind, inst, buffer);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second.value;
+    const DType dtype = kind == KernelOp::Value ? DType::i64 : inst.dtype;
+    const Val result = fresh(dtype);
+    inst.results = {result};
+    push(kind, std::move(inst), buffer);
+    known_[key] = {result, in_loop()};
+    return result;
+  }
+
+  static std::vector<i64> key_of(KernelOp kind, const Inst& inst, u32 buffer) {
+    std::vector<i64> key = {i64(kind), i64(inst.op), i64(inst.dtype), i64(buffer), i64(inst.mask.index), i64(inst.scalar)};
+    const auto scalar = [&](const ops::Scalar& s) {
+      key.insert(key.end(), {i64(s.dtype), std::bit_cast<i64>(s.f), s.i});
+    };
+    if (kind == KernelOp::Const) scalar(inst.constant);
+    if (kind == KernelOp::Load && inst.mask.valid()) scalar(inst.other);
+    if (kind == KernelOp::Value) key.push_back(i64(inst.expr.index));
+    for (Val v : inst.operands) key.push_back(i64(v.index));
+    for (sym::Expr e : inst.index) key.push_back(i64(e.index));
+    return key;
+  }
+
+  Val op(ops::ScalarOp op, DType dtype, std::vector<Val> operands) {
+    Inst inst;
+    inst.kind = InstKind::Op;
+    inst.op = op;
+    inst.dtype = dtype;
+    inst.operands = std::move(operands);
+    return pure(KernelOp::Op, std::move(inst));
+  }
+
+  /// `v` where the mask holds, else what a masked-off load gives.
+  Val masked(Val mask, Val v, const ops::Scalar& other) {
+    if (!mask.valid()) return v;
+    Inst inst;
+    inst.kind = InstKind::Const;
+    inst.dtype = other.dtype;
+    inst.constant = other;
+    const Val otherwise = pure(KernelOp::Const, std::move(inst));
+    return op(ops::ScalarOp::where, other.dtype, {mask, v, otherwise});
+  }
+
+  /// What an earlier body left in a register, what a body computed again gives, a kept row, or memory.
+  Val load(const Frame& f, Inst inst) {
+    if (f.mask.valid()) {
+      if (!inst.mask.valid()) inst.other = ops::Scalar::of_int(inst.dtype, 0);
+      inst.mask = inst.mask.valid() ? op(ops::ScalarOp::bits_and, DType::b8, {inst.mask, f.mask}) : f.mask;
+    }
+    for (const Register& r : registers_)
+      if (r.buffer == inst.buffer) return masked(inst.mask, r.value, inst.other);
+    const BufferId b = inst.buffer;
+    if (const BodyId by = schedule_.recomputed.get(b); by.valid()) return again(program_.bodies[by], inst);
+    const u32 at = argument(b, false);
+    if (!is_kept(b)) {
+      if (!out_.kernel.buffers[at].written) return pure(KernelOp::Load, std::move(inst), at);
+    } else {
+      inst.index.clear();
+      for (const Axis& a : group_.inner) inst.index.push_back(a.var);
+    }
+    const Val result = fresh(inst.dtype);
+    inst.results = {result};
+    push(KernelOp::Load, std::move(inst), at);
+    return result;
+  }
+
+  /// The element of `body`'s buffer at the index of a load.
+  Val again(const Body& body, const Inst& load) {
+    Frame f = frame_of(body);
+    for (std::size_t d = 0; d < body.dims.size(); ++d) f.dims.push_back({body.dims[d].var, load.index[d]});
+    f.mask = load.mask;
+    for (const Inst& inst : body.insts) {
+      if (inst.kind == InstKind::Store) return masked(load.mask, f.values[inst.operands[0]], load.other);
+      emit(f, inst);
+    }
+    COIL_UNREACHABLE();
+  }
+
+  void store(Inst inst) {
+    const BufferId b = inst.buffer;
+    if (!inst.mask.valid() && inst.store_combine == StoreCombine::None)
+      registers_.push_back({b, inst.operands[0], in_loop()});
+    const Place place = schedule_.buffers.get(b).place;
+    if (place == Place::Gone) return;
+    const u32 at = argument(b, true);
+    if (place == Place::Kept) {
+      inst.index.clear();
+      for (const Axis& a : group_.inner) inst.index.push_back(a.var);
+    }
+    push(KernelOp::Store, std::move(inst), at);
   }
 
   /// An index that only accesses under one mask use is not checked where the mask is off: the mask, if
   /// it is known by now.
-  Val mask_of_uses(const Inst& index) {
+  Val mask_of_uses(const Frame& f, const Inst& index) {
     Val mask;
     bool seen = false;
-    for (const Inst& i : body_->insts) {
+    for (const Inst& i : f.body->insts) {
       if (i.kind == InstKind::Value && program_.syms->uses(i.expr, index.expr)) return Val();
       if (i.kind != InstKind::Load && i.kind != InstKind::Store) continue;
       if (std::none_of(i.index.begin(), i.index.end(), [&](sym::Expr e) { return program_.syms->uses(e, index.expr); }))
@@ -157,21 +307,11 @@ class Builder {
       mask = i.mask;
       seen = true;
     }
-    return mask.valid() ? values_[mask] : Val();
+    return mask.valid() ? f.values.get(mask) : Val();
   }
 
-  static DType result_dtype(const Inst& inst) {
-    return inst.kind == InstKind::Value ? DType::i64 : inst.dtype;
-  }
-
-  /// The value that an earlier body of this group stored to `b` at the same point.
-  Val* in_register(BufferId b) {
-    for (auto& [buffer, value] : registers_)
-      if (buffer == b) return &value;
-    return nullptr;
-  }
-
-  void note_source(const Body& body) {
+  /// `add from %sum_1 @ model.py:12`: what a body computes, and whose code that is.
+  std::string source_of(const Body& body) const {
     std::string text = body.name;
     std::vector<std::string> names;
     for (ValueId v : body.from) names.push_back("%" + program_.value_names.get(v));
@@ -181,17 +321,36 @@ class Builder {
       if (const std::string& f = program_.locs[l].frame; !f.empty() && std::find(frames.begin(), frames.end(), f) == frames.end())
         frames.push_back(f);
     if (!frames.empty()) text += " @ " + join(frames, ", ", [](const std::string& f) { return f; });
-    out_.kernel.from.push_back(std::move(text));
+    return text;
   }
+
+  void note_source(const Body& body) {
+    for (const Inst& i : body.insts)
+      if (i.kind == InstKind::Load && schedule_.recomputed.get(i.buffer).valid())
+        note_source(program_.bodies[schedule_.recomputed.get(i.buffer)]);
+    const std::string text = source_of(body);
+    std::vector<std::string>& all = out_.kernel.from;
+    if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+  }
+
+  struct Register {
+    BufferId buffer;
+    Val value;
+    bool in_loop;
+  };
+  struct Known {
+    Val value;
+    bool in_loop = false;
+  };
 
   const LoopProgram& program_;
   const Schedule& schedule_;
   const Group& group_;
   BuiltKernel out_;
-  const Body* body_ = nullptr;  // the one at work
-  Side<Val, Val> values_;  // a body's value -> the kernel's
-  std::vector<KernelInst> finishes_;
-  std::vector<std::pair<BufferId, Val>> registers_;
+  std::vector<Frame> frames_;  // one for each instance
+  std::map<const Inst*, u32> accumulator_of_;
+  std::vector<Register> registers_;  // what bodies of this group stored at this point of the axes
+  std::map<std::vector<i64>, Known> known_;
 };
 
 }  // namespace

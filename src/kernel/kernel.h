@@ -15,6 +15,7 @@ struct KernelBuffer {
   std::vector<sym::Expr> shape;
   Layout layout;
   bool written = false;
+  bool kept = false;  // no argument: scratch that each grid point has for itself, of constant shape
 };
 
 enum class KernelOp : u8 {
@@ -67,12 +68,13 @@ struct Kernel {
   u32 num_accumulators = 0;
   Mapping mapping;
   std::vector<std::string> from;        // ops and places, for comments; not part of the identity
+  std::vector<std::string> index_from;  // the same for each Index, in order, for messages
 
   /// The axis that lanes run along, or invalid.
   sym::Expr lane_axis() const { return mapping.tile.empty() ? sym::Expr() : mapping.tile[0].axis; }
 };
 
-/// A kernel and the program's buffers and variables that it is launched with.
+/// A kernel and the program's buffers, one for each of its own; kept ones are no arguments of the launch.
 struct BuiltKernel {
   Kernel kernel;
   std::vector<BufferId> arguments;

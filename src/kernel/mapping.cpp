@@ -67,9 +67,17 @@ std::size_t best_lane_axis(const Kernel& kernel) {
 }
 
 const Inst* first_accumulate(const Kernel& kernel) {
-  for (const KernelInst& i : kernel.stages[0].insts)
-    if (i.kind == KernelOp::Accumulate) return &i.inst;
+  for (const Stage& s : kernel.stages)
+    for (const KernelInst& i : s.insts)
+      if (i.kind == KernelOp::Accumulate) return &i.inst;
   return nullptr;
+}
+
+/// The axes that loops of stages go over: the same in all of them.
+const std::vector<Axis>& row_of(const Kernel& kernel) {
+  for (const Stage& s : kernel.stages)
+    if (!s.loop.empty()) return s.loop;
+  return kernel.stages[0].loop;
 }
 
 sym::Expr product_of_grid(const Kernel& kernel, sym::Expr without) {
@@ -94,11 +102,12 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   Mapping& m = kernel.mapping;
   m = Mapping{};
   sym::Arena& syms = *kernel.syms;
-  const i64 loop_points = points_of(kernel, kernel.stages[0].loop);
+  const std::vector<Axis>& row = row_of(kernel);
+  const i64 loop_points = points_of(kernel, row);
   const Inst* reduce = first_accumulate(kernel);
   m.serial = stores_may_meet(kernel);
   if (reduce && reduce->tree.lanes > 1) {
-    m.tile.push_back({kernel.stages[0].loop.back().var, reduce->tree.lanes});
+    m.tile.push_back({row.back().var, reduce->tree.lanes});
     m.units = product_of_grid(kernel, sym::Expr());
     m.grain = std::max<i64>(1, kGrainPoints / loop_points);
     m.reasons.push_back(str("lanes on {}: the reduction's tree has {} lanes along the row",
@@ -110,7 +119,7 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
     const std::size_t lane = m.serial ? kernel.grid.size() - 1 : best_lane_axis(kernel);
     const Axis& axis = kernel.grid[lane];
     m.tile.push_back({axis.var, kLanes});
-    m.chunk = kernel.stages[0].loop.empty() ? kChunkPoints : kLanes;
+    m.chunk = row.empty() ? kChunkPoints : kLanes;
     m.units = syms.mul(product_of_grid(kernel, axis.var), syms.ceildiv(axis.extent, syms.constant(m.chunk)));
     const i64 unit_points = std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
     m.grain = std::max<i64>(1, kGrainPoints / std::max<i64>(1, unit_points));

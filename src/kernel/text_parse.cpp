@@ -114,6 +114,7 @@ class KernelParser {
     is_contiguous_.resize(kernel_.buffers.size() + 1, false);
     if (in_.accept("offset")) b.layout.offset = COIL_TRY(parse_expr());
     b.written = in_.accept("written");
+    b.kept = in_.accept("kept");
     if (!buffers_.emplace(b.name, static_cast<u32>(kernel_.buffers.size())).second)
       return in_.error_here(str("buffer %{} is declared twice", b.name));
     kernel_.buffers.push_back(std::move(b));

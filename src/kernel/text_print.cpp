@@ -46,6 +46,7 @@ class KernelTextPrinter {
       text += layout(b);
       if (b.layout.offset.valid() && !syms_.is_const(b.layout.offset, 0)) text += " offset " + expr(b.layout.offset);
       if (b.written) text += " written";
+      if (b.kept) text += " kept";
       out_.raw_line(text + (i + 1 < kernel_.buffers.size() ? "," : ") {"));
     }
     if (kernel_.buffers.empty()) out_.raw_line(") {");

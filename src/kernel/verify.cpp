@@ -10,6 +10,7 @@ namespace coil {
 namespace {
 
 constexpr std::size_t kMaxTileRank = 3;
+constexpr i64 kMostKeptBytes = 262144;
 
 class KernelVerifier {
  public:
@@ -50,7 +51,7 @@ class KernelVerifier {
     return Ok{};
   }
 
-  Status buffer(const KernelBuffer& b) const {
+  Status buffer(const KernelBuffer& b) {
     if (is_complex(b.dtype)) return error("complex elements are pairs of {} in a kernel", name(real_of(b.dtype)));
     for (sym::Expr e : b.shape) COIL_TRY(expr(e));
     std::set<std::pair<u32, i64>> entries;
@@ -63,7 +64,23 @@ class KernelVerifier {
     for (u32 d = 0; d < b.shape.size(); ++d)
       if (!entries.contains({d, 1})) return error("its layout leaves out dim {}", d);
     if (b.layout.offset.valid()) COIL_TRY(expr(b.layout.offset));
-    return Ok{};
+    return b.kept ? kept(b) : Ok{};
+  }
+
+  /// Scratch lies on the stack: of constant shape, and small.
+  Status kept(const KernelBuffer& b) {
+    i64 bytes = size_of(b.dtype);
+    for (std::size_t d = b.shape.size(); d-- > 0;) {
+      const std::optional<i64> extent = syms_.as_const(b.shape[d]);
+      if (!extent || *extent < 0 || *extent > kMostKeptBytes) return error("a kept row has a small constant shape");
+      if (b.layout.entries.size() != b.shape.size() || b.layout.offset.valid() ||
+          !syms_.is_const(b.layout.entries[d].stride, bytes / size_of(b.dtype)) || b.layout.entries[d].dim != d)
+        return error("a kept row is contiguous");
+      bytes *= *extent;
+      if (bytes > kMostKeptBytes) return error("a kept row has at most {} bytes", kMostKeptBytes);
+    }
+    kept_bytes_ += bytes;
+    return kept_bytes_ <= kMostKeptBytes ? Status(Ok{}) : error("kept rows have at most {} bytes in all", kMostKeptBytes);
   }
 
   Status axes(const std::vector<Axis>& items) {
@@ -79,6 +96,7 @@ class KernelVerifier {
   Status stage(const Stage& s) {
     const std::string where = str("stage {}", stage_);
     const std::set<sym::Expr> outer = scope_;
+    ended_.resize(next_, false);
     if (const Status st = axes(s.loop); !st.ok()) return in_context(where, st.error());
     for (std::size_t i = 0; i < s.insts.size(); ++i)
       if (const Status st = inst(s.insts[i]); !st.ok())
@@ -86,7 +104,7 @@ class KernelVerifier {
     if (s.loop.empty()) return Ok{};
     // What a loop left lives on in its accumulators only.
     scope_ = outer;
-    first_ = next_;
+    ended_.resize(next_, true);
     return Ok{};
   }
 
@@ -111,7 +129,7 @@ class KernelVerifier {
 
   Status use(Val v) const {
     if (!v.valid() || v.index >= next_) return error("uses a value that is not defined yet");
-    if (v.index < first_) return error("uses v{}, which lives in an earlier loop only", v.index);
+    if (v.index < ended_.size() && ended_[v.index]) return error("uses v{}, which lives in an earlier loop only", v.index);
     return Ok{};
   }
   DType dtype(Val v) const { return kernel_.val_dtypes[v.index]; }
@@ -269,7 +287,8 @@ class KernelVerifier {
   std::vector<bool> finished_;
   std::size_t stage_ = 0;
   std::size_t next_ = 0;   // values defined so far
-  std::size_t first_ = 0;  // values below live in an earlier loop
+  std::vector<bool> ended_;  // by value, of earlier stages: it lived in a loop only
+  i64 kept_bytes_ = 0;
 };
 
 }  // namespace

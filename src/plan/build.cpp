@@ -118,6 +118,7 @@ class PlanBuilder {
       case Place::Output: p.where = Where::Output; break;
       case Place::Derived: p.where = Where::Derived; break;
       case Place::Heap:
+      case Place::Kept:
       case Place::Gone: p.where = Where::Heap; break;
     }
     out_.buffers.push_back(std::move(p));
@@ -166,15 +167,14 @@ class PlanBuilder {
     map_to_cpu(built.kernel, services_.machine);
     runtime::Launch out;
     out.kernel = services_.add_kernel(built.kernel);
-    for (BufferId b : built.arguments) out.buffers.push_back(b.index);
+    for (std::size_t i = 0; i < built.arguments.size(); ++i)
+      if (!built.kernel.buffers[i].kept) out.buffers.push_back(built.arguments[i].index);
     for (sym::Expr v : built.kernel.symbols) out.symbols.push_back(symbols_.slot(v));
     out.scalars = built.kernel.scalars;
     out.units = exprs_.add(built.kernel.mapping.units);
     out.grain = built.kernel.mapping.grain;
     out.serial = built.kernel.mapping.serial;
-    for (const Stage& s : built.kernel.stages)
-      for (const KernelInst& i : s.insts)
-        if (i.kind == KernelOp::Index) out.index_names.push_back(join(built.kernel.from, "; ", [](const std::string& f) { return f; }));
+    out.index_names = built.kernel.index_from;
     return out;
   }
 

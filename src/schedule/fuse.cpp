@@ -1,67 +1,202 @@
-// "May these two fuse?" is decided here: a body joins the group of its producer, or the reason why not.
+// "May these two fuse?" is decided here: a body joins a group at the same points of the grid and, where
+// it goes over the group's row, in a stage after all that it reads; or the reason why not.
 
 #include "schedule/fuse.h"
 
 #include <algorithm>
 
+#include "schedule/match.h"
+#include "schedule/recompute.h"
+
 namespace coil {
 namespace {
 
-bool has_kind(const Body& body, InstKind kind) {
-  return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) { return i.kind == kind; });
-}
+constexpr std::size_t kMostInstructions = 1000;  // of one kernel
+constexpr i64 kFewRows = 16;                     // fewer leave threads without work
+constexpr i64 kLongRow = 8192;                   // points of a row that are worth a thread
 
-/// Bodies whose every point stands alone, so that they can run inside another's loop.
-bool is_pointwise(const Body& body) {
-  const bool parallel = std::all_of(body.dims.begin(), body.dims.end(),
-                                    [](const Dim& d) { return d.kind == DimKind::Parallel; });
-  const bool plain = std::all_of(body.insts.begin(), body.insts.end(), [](const Inst& i) {
-    return i.kind != InstKind::Store || i.store_combine == StoreCombine::None;
-  });
-  return parallel && plain && !has_kind(body, InstKind::Index);
-}
+class Joiner {
+ public:
+  Joiner(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId id)
+      : program_(program), syms_(*program.syms), prover_(syms_, program.facts), draft_(draft), id_(id),
+        body_(program.bodies[id]), reads_(readings(program, recomputed, body_)) {}
 
-bool is_identity(const Body& body, const std::vector<sym::Expr>& index) {
-  if (index.size() != body.dims.size()) return false;
-  for (std::size_t i = 0; i < index.size(); ++i)
-    if (index[i] != body.dims[i].var) return false;
-  return true;
-}
+  Decision run() {
+    Decision d{false, draft_.group.name, body_.name, alone()};
+    if (!d.reason.empty()) return d;
+    const std::variant<Fit, std::string> found = match(program_, draft_.group, body_, shared_accesses());
+    if (const auto* why = std::get_if<std::string>(&found)) {
+      d.reason = *why;
+      return d;
+    }
+    fit_ = std::get<Fit>(found);
+    for (std::size_t i = 0; i < body_.dims.size(); ++i) to_axes_.push_back({body_.dims[i].var, fit_.dims[i]});
+    for (const std::vector<Axis>* axes : {&fit_.grid, &fit_.inner})
+      for (const Axis& a : *axes)
+        if (syms_.is_const(a.extent, 1)) to_axes_.push_back({a.var, syms_.constant(0)});
+    d.reason = check_rows();
+    if (d.reason.empty()) d.reason = find_stage();
+    if (!d.reason.empty()) return d;
+    d.yes = true;
+    d.reason = saving();
+    apply();
+    return d;
+  }
 
-/// Whether every access of `body` to `buffer` names the iteration point itself, without a mask.
-bool touches_own_point_only(const Body& body, BufferId buffer) {
-  return std::all_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) {
-    const bool access = i.kind == InstKind::Load || i.kind == InstKind::Store;
-    return !access || i.buffer != buffer || (is_identity(body, i.index) && !i.mask.valid());
-  });
-}
+ private:
+  /// What keeps the body out of any group.
+  std::string alone() const {
+    if (draft_.group.init != body_.init) return "one runs at init, the other in each call";
+    for (const Inst& i : body_.insts) {
+      if (i.kind != InstKind::Store) continue;
+      if (i.store_combine != StoreCombine::None) return str("stores of {} may meet", body_.name);
+      if (program_.buffers[i.buffer].starts.valid())
+        return str("%{} starts as another buffer", program_.buffers[i.buffer].name);
+    }
+    if (draft_.reads.size() + draft_.stores.size() + body_.insts.size() > kMostInstructions)
+      return "the kernel would become too long";
+    for (const Inst& i : body_.insts)
+      if (i.kind == InstKind::Reduce && draft_.lanes != 0 && draft_.lanes != i.tree.lanes)
+        return str("their reductions have {} and {} lanes", draft_.lanes, i.tree.lanes);
+    return "";
+  }
+
+  const StoreSite* stored(BufferId b) const {
+    for (const StoreSite& s : draft_.stores)
+      if (s.buffer == b) return &s;
+    return nullptr;
+  }
+
+  std::vector<SharedAccess> shared_accesses() const {
+    std::vector<SharedAccess> out;
+    for (const Reading& r : reads_)
+      if (const StoreSite* s = stored(r.buffer)) out.push_back({s->index, r.index});
+    for (const Reading& r : reads_)
+      for (const Reading& mine : draft_.reads)
+        if (mine.buffer == r.buffer && !stored(r.buffer)) out.push_back({mine.index, r.index});
+    return out;
+  }
+
+  bool reduces() const { return has_kind(body_, InstKind::Reduce); }
+
+  /// A row kernel shares its rows among threads: bodies without a reduction must not lose them.
+  std::string check_rows() const {
+    std::vector<sym::Expr> grid, inner;
+    for (const Axis& a : fit_.grid) grid.push_back(a.extent);
+    for (const Axis& a : fit_.inner) inner.push_back(a.extent);
+    const bool few = likely_product(program_, grid) < kFewRows && likely_product(program_, inner) >= kLongRow;
+    if (few && fit_.is_row && !reduces())
+      return str("{} rows are too few to share among threads", likely_product(program_, grid));
+    return "";
+  }
+
+  std::string find_stage() {
+    const bool widened = draft_.group.inner.empty() && !fit_.inner.empty();
+    stage_ = fit_.is_row ? 1 : 0;
+    for (const Reading& r : reads_) {
+      const StoreSite* s = stored(r.buffer);
+      if (!s) continue;
+      const std::string& name = program_.buffers[r.buffer].name;
+      const Instance& by = draft_.group.instances[s->instance];
+      const Body& producer = program_.bodies[by.body];
+      u32 ready = widened ? 1 : by.stage;
+      if (has_kind(producer, InstKind::Reduce)) ++ready;
+      if (std::count_if(draft_.stores.begin(), draft_.stores.end(),
+                        [&](const StoreSite& o) { return o.buffer == r.buffer; }) > 1 || s->masked)
+        return str("%{} is stored in parts", name);
+      if (!is_same_element(*s, r)) return str("%{} is read at another place than it is written", name);
+      if (ready % 2 == 1 && !fit_.is_row) return str("%{} is a row, {} has one point for it", name, body_.name);
+      if (ready % 2 == 0 && fit_.is_row) ++ready;
+      stage_ = std::max(stage_, ready);
+    }
+    return "";
+  }
+
+  bool is_same_element(const StoreSite& s, const Reading& r) {
+    if (s.index.size() != r.index.size() || r.masked) return false;
+    for (std::size_t d = 0; d < s.index.size(); ++d) {
+      const sym::Expr written = syms_.substitute(syms_.substitute(s.index[d], fit_.moved), to_axes_);
+      const sym::Expr read = syms_.substitute(r.index[d], to_axes_);
+      if (written != syms_.substitute(read, to_axes_)) return false;
+    }
+    return true;
+  }
+
+  std::string saving() const {
+    for (const Reading& r : reads_)
+      if (stored(r.buffer))
+        return str("{}; saves a read of %{}", fit_.is_row ? "same row" : "same element", program_.buffers[r.buffer].name);
+    for (const Reading& r : reads_)
+      for (const Reading& mine : draft_.reads)
+        if (mine.buffer == r.buffer) return str("both read %{}", program_.buffers[r.buffer].name);
+    return "same loops";
+  }
+
+  void apply() {
+    Group& g = draft_.group;
+    const bool widened = g.inner.empty() && !fit_.inner.empty();
+    const auto move = [&](std::vector<sym::Expr>& tuple) {
+      for (sym::Expr& e : tuple) e = syms_.substitute(e, fit_.moved);
+    };
+    for (Instance& i : g.instances) {
+      move(i.dims);
+      if (widened) i.stage = 1;
+    }
+    for (StoreSite& s : draft_.stores) move(s.index);
+    for (Reading& r : draft_.reads) move(r.index);
+    g.grid = fit_.grid;
+    g.inner = fit_.inner;
+    add(fit_.dims, stage_);
+  }
+
+ public:
+  void add(const std::vector<sym::Expr>& dims, u32 stage) {
+    std::vector<std::pair<sym::Expr, sym::Expr>> by;
+    for (std::size_t i = 0; i < dims.size(); ++i) by.push_back({body_.dims[i].var, dims[i]});
+    const auto place = [&](std::vector<sym::Expr> tuple) {
+      for (sym::Expr& e : tuple) e = syms_.substitute(e, by);
+      return tuple;
+    };
+    for (const Inst& i : body_.insts) {
+      if (i.kind == InstKind::Store)
+        draft_.stores.push_back({i.buffer, place(i.index), i.mask.valid(), draft_.group.instances.size()});
+      if (i.kind == InstKind::Reduce) draft_.lanes = i.tree.lanes;
+    }
+    for (Reading& r : reads_) draft_.reads.push_back({r.buffer, place(r.index), r.masked});
+    draft_.group.instances.push_back({id_, dims, stage});
+  }
+
+ private:
+  const LoopProgram& program_;
+  sym::Arena& syms_;
+  sym::Prover prover_;
+  Draft& draft_;
+  const BodyId id_;
+  const Body& body_;
+  std::vector<Reading> reads_;
+  Fit fit_;
+  std::vector<std::pair<sym::Expr, sym::Expr>> to_axes_;
+  u32 stage_ = 0;
+};
 
 }  // namespace
 
-Decision may_fuse(const LoopProgram& program, const Body& producer, const Body& consumer,
-                  BufferId through) {
-  Decision d{false, producer.name, consumer.name, ""};
-  const auto no = [&](std::string reason) {
-    d.reason = std::move(reason);
-    return d;
-  };
-  if (producer.init != consumer.init) return no("one runs at init, the other in each call");
-  if (!is_pointwise(producer)) return no(str("{} is not pointwise", producer.name));
-  if (!is_pointwise(consumer)) return no(str("{} is not pointwise", consumer.name));
-  if (producer.dims.size() != consumer.dims.size()) return no("their loops have different ranks");
-  sym::Prover prover(*program.syms, program.facts);
-  for (std::size_t i = 0; i < producer.dims.size(); ++i)
-    if (!prover.is_equal(producer.dims[i].extent, consumer.dims[i].extent))
-      return no(str("dim {} has extent {} in one, {} in the other", i,
-                    program.syms->text(producer.dims[i].extent),
-                    program.syms->text(consumer.dims[i].extent)));
-  if (!touches_own_point_only(producer, through) || !touches_own_point_only(consumer, through))
-    return no(str("%{} is read at another place than it is written", program.buffers[through].name));
-  if (program.buffers[through].starts.valid())
-    return no(str("%{} starts as another buffer", program.buffers[through].name));
-  d.yes = true;
-  d.reason = str("same element; saves a read of %{}", program.buffers[through].name);
-  return d;
+Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, BodyId id) {
+  const Body& body = program.bodies[id];
+  Draft draft;
+  draft.group.name = body.name;
+  draft.group.init = body.init;
+  std::vector<sym::Expr> dims;
+  for (const Dim& d : body.dims) {
+    (d.kind == DimKind::Parallel ? draft.group.grid : draft.group.inner).push_back({d.var, d.extent});
+    dims.push_back(d.var);
+  }
+  Joiner(program, recomputed, draft, id).add(dims, draft.group.inner.empty() ? 0 : 1);
+  return draft;
+}
+
+Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body) {
+  return Joiner(program, recomputed, draft, body).run();
 }
 
 }  // namespace coil

@@ -1,13 +1,30 @@
 #pragma once
-// The decision whether two bodies share a kernel.
+// The decision whether a body runs inside a group's kernel.
 
-#include "schedule/schedule.h"
+#include "schedule/accesses.h"
 
 namespace coil {
 
-/// Whether `consumer` may run at the same point, right after `producer`, reading `through` from a
-/// register. Both must be pointwise over the same loops.
-Decision may_fuse(const LoopProgram& program, const Body& producer, const Body& consumer,
-                  BufferId through);
+/// Where a group stores a buffer: the body, and the index in the group's axes.
+struct StoreSite {
+  BufferId buffer;
+  std::vector<sym::Expr> index;
+  bool masked = false;
+  std::size_t instance = 0;
+};
+
+/// A group being built, with all accesses of its instances in its axes.
+struct Draft {
+  Group group;
+  std::vector<StoreSite> stores;
+  std::vector<Reading> reads;
+  u32 lanes = 0;  // of its reductions' trees; 0 before there is one
+};
+
+/// A group of one body.
+Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, BodyId body);
+
+/// Puts `body` at the end of the draft if it may run there; else leaves it, and the decision says why.
+Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body);
 
 }  // namespace coil

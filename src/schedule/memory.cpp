@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/accesses.h"
+
 namespace coil {
 
 sym::Expr bytes_of(sym::Arena& syms, const Buffer& buffer) {
@@ -25,11 +27,11 @@ StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, con
     if (b.valid() && std::find(list.begin(), list.end(), b) == list.end()) list.push_back(b);
   };
   if (const auto* group = std::get_if<GroupId>(&step)) {
-    for (const Instance& instance : schedule.groups[*group].instances)
-      for (const Inst& i : program.bodies[instance.body].insts) {
-        if (i.kind == InstKind::Load) add(out.reads, i.buffer);
-        if (i.kind == InstKind::Store) add(out.writes, i.buffer);
-      }
+    for (const Instance& instance : schedule.groups[*group].instances) {
+      const Body& body = program.bodies[instance.body];
+      for (const Reading& r : readings(program, schedule.recomputed, body)) add(out.reads, r.buffer);
+      for (BufferId b : buffers_stored(body)) add(out.writes, b);
+    }
   } else if (const auto* node = std::get_if<StructuredId>(&step)) {
     for (const Access& a : program.structured[*node].inputs) add(out.reads, a.buffer);
     for (const Access& a : program.structured[*node].outputs) add(out.writes, a.buffer);
@@ -47,6 +49,7 @@ StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, con
 
 namespace {
 
+constexpr i64 kKeptBytes = 16384;  // of a row that a kernel keeps in its first cache
 
 class MemoryPlanner {
  public:
@@ -114,8 +117,12 @@ class MemoryPlanner {
         plan.place = Place::External;
       } else if (derived_.get(b)) {
         plan.place = Place::Derived;
-      } else if (only_group_.get(b)) {
+      } else if (schedule_.recomputed.get(b).valid()) {
         plan.place = Place::Gone;
+      } else if (only_group_.get(b) && !crosses_stages(b)) {
+        plan.place = Place::Gone;
+      } else if (only_group_.get(b) && can_be_kept(b)) {
+        plan.place = Place::Kept;
       } else if (is_output.get(b)) {
         plan.place = Place::Output;
       } else if (depends_on_data(bytes_of(syms_, buffer))) {
@@ -124,6 +131,41 @@ class MemoryPlanner {
         plan.place = Place::Arena;
       }
     }
+  }
+
+  /// Whether a later stage of its group reads elements of `b` that an earlier loop stored.
+  bool crosses_stages(BufferId b) const {
+    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const auto stores = [&](const Instance& i) {
+      const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
+      return std::find(stored.begin(), stored.end(), b) != stored.end();
+    };
+    const auto by = std::find_if(group.instances.begin(), group.instances.end(), stores);
+    if (!by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
+    return std::any_of(group.instances.begin(), group.instances.end(), [&](const Instance& i) {
+      if (i.stage == by->stage) return false;
+      const std::vector<Reading> reads = readings(program_, schedule_.recomputed, program_.bodies[i.body]);
+      return std::any_of(reads.begin(), reads.end(), [&](const Reading& r) { return r.buffer == b; });
+    });
+  }
+
+  /// A row of known length that lanes run along.
+  bool can_be_kept(BufferId b) const {
+    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const auto has_lanes = [&](const Instance& i) {
+      const Body& body = program_.bodies[i.body];
+      return std::any_of(body.insts.begin(), body.insts.end(),
+                         [](const Inst& x) { return x.kind == InstKind::Reduce && x.tree.lanes > 1; });
+    };
+    if (!std::any_of(group.instances.begin(), group.instances.end(), has_lanes)) return false;
+    i64 bytes = size_of(program_.buffers[b].dtype);
+    for (const Axis& a : group.inner) {
+      const std::optional<i64> extent = syms_.as_const(a.extent);
+      if (!extent || *extent > kKeptBytes) return false;
+      bytes *= *extent;
+      if (bytes > kKeptBytes) return false;
+    }
+    return true;
   }
 
   /// Whether `b` can take over the memory of the buffer it starts as: nobody reads that one later,

@@ -1,129 +1,252 @@
-// Grouping: walks the program in order and puts each body into a group of its own or of its producer.
+// Grouping: walks the program in order and puts each body into a group of its own, of a producer, or of a
+// neighbour that reads the same; then brings groups and nodes into an order.
 
 #include "schedule/schedule.h"
 
 #include <algorithm>
+#include <queue>
 
 #include "schedule/fuse.h"
 #include "schedule/memory.h"
+#include "schedule/recompute.h"
 
 namespace coil {
 namespace {
 
-std::vector<BufferId> buffers_of(const Body& body, InstKind kind) {
-  std::vector<BufferId> out;
-  for (const Inst& i : body.insts)
-    if (i.kind == kind && std::find(out.begin(), out.end(), i.buffer) == out.end())
-      out.push_back(i.buffer);
-  return out;
-}
+constexpr std::size_t kMostNeighbours = 4;  // groups that are tried because they read the same buffer
+
+struct StepTag;
+using StepId = Id<StepTag>;
 
 class Grouper {
  public:
   Grouper(const LoopProgram& program, bool fuse) : program_(program), fuse_(fuse) {}
 
   Schedule run() {
-    for (const Step& step : program_.order) {
+    if (fuse_) choose_recomputed(program_, out_);
+    for (at_ = 0; at_ < program_.order.size(); ++at_) {
+      const Step& step = program_.order[at_];
       if (const auto* body = std::get_if<BodyId>(&step)) {
-        place(*body);
+        if (!is_recomputed(*body)) place(*body);
       } else if (const auto* node = std::get_if<StructuredId>(&step)) {
-        for (const Access& a : program_.structured[*node].outputs) defined_at_[a.buffer] = next();
-        out_.order.push_back(*node);
+        const Structured& s = program_.structured[*node];
+        const StepId id = new_step(*node);
+        for (const Access& a : s.inputs) {
+          depend(id, defined_by_.get(a.buffer));
+          for (sym::Expr e : a.index) depend_on_sizes(id, e);
+          for (sym::Expr e : a.extents) depend_on_sizes(id, e);
+        }
+        for (const Access& a : s.outputs) defined_by_[a.buffer] = id;
       } else {
-        const ControlId control = std::get<ControlId>(step);
-        for (BufferId b : program_.controls[control].results) defined_at_[b] = next();
-        out_.order.push_back(control);
+        add_control(std::get<ControlId>(step));
       }
     }
+    put_in_order();
     return std::move(out_);
   }
 
  private:
-  u32 next() const { return static_cast<u32>(out_.order.size()) + 1; }  // 0: before all steps
+  struct Node {
+    std::variant<std::size_t, StructuredId, ControlId> what;  // size_t: index into drafts_
+    std::vector<StepId> deps;
+    std::size_t first = 0, last = 0;  // places in the program of what it holds
+  };
 
-  /// The latest step that `body` waits for: buffers it reads or starts from, sizes it names.
-  u32 ready_at(const Body& body) const {
-    u32 latest = 0;
-    for (BufferId b : buffers_of(body, InstKind::Load)) latest = std::max(latest, defined_at_.get(b));
-    for (BufferId b : buffers_of(body, InstKind::Store))
-      if (program_.buffers[b].starts.valid())
-        latest = std::max(latest, defined_at_.get(program_.buffers[b].starts));
-    std::vector<sym::Expr> vars;
-    for (const Dim& d : body.dims) program_.syms->variables(d.extent, vars);
-    for (const Inst& i : body.insts) {
-      for (sym::Expr e : i.index) program_.syms->variables(e, vars);
-      if (i.kind == InstKind::Value) program_.syms->variables(i.expr, vars);
-      if (i.extent.valid()) program_.syms->variables(i.extent, vars);
-    }
+  bool is_recomputed(BodyId id) const {
+    const std::vector<BufferId> stored = buffers_stored(program_.bodies[id]);
+    return !stored.empty() && out_.recomputed.get(stored[0]) == id;
+  }
+
+  StepId new_step(std::variant<std::size_t, StructuredId, ControlId> what) {
+    return steps_.add(Node{what, {}, at_, at_});
+  }
+
+  void depend(StepId step, StepId on) {
+    if (!on.valid() || on == step) return;
+    std::vector<StepId>& deps = steps_[step].deps;
+    if (std::find(deps.begin(), deps.end(), on) == deps.end()) deps.push_back(on);
+  }
+
+  /// Steps that make sizes which `e` names: they are read on the host in between.
+  void sizes_of(sym::Expr e, std::vector<StepId>& out) const {
+    if (!e.valid()) return;
     for (const ProgramSize& s : program_.sizes)
-      if (s.from.valid() && std::find(vars.begin(), vars.end(), s.var) != vars.end())
-        latest = std::max(latest, defined_at_.get(s.from));
-    return latest;
+      if (s.from.valid() && program_.syms->uses(e, s.var)) {
+        const StepId by = defined_by_.get(s.from);
+        if (by.valid() && std::find(out.begin(), out.end(), by) == out.end()) out.push_back(by);
+      }
+  }
+  void depend_on_sizes(StepId step, sym::Expr e) {
+    std::vector<StepId> made;
+    sizes_of(e, made);
+    for (StepId s : made) depend(step, s);
+  }
+
+  void add_control(ControlId id) {
+    const Control& c = program_.controls[id];
+    const StepId step = new_step(id);
+    if (const auto* branch = std::get_if<If>(&c.kind)) {
+      if (branch->predicate.valid()) depend(step, defined_by_.get(branch->predicate));
+      depend_on_sizes(step, branch->condition);
+    }
+    if (const auto* loop = std::get_if<For>(&c.kind)) depend_on_sizes(step, loop->extent);
+    for (BufferId b : c.carried) depend(step, defined_by_.get(b));
+    for (BufferId b : c.operands) depend(step, defined_by_.get(b));
+    // A sub-program may name any size that is known by now.
+    for (const ProgramSize& s : program_.sizes)
+      if (s.from.valid()) depend(step, defined_by_.get(s.from));
+    for (BufferId b : c.results) defined_by_[b] = step;
+  }
+
+  struct Needs {
+    std::vector<StepId> data;   // steps that make what the body reads
+    std::vector<StepId> sizes;  // steps that make its sizes
+  };
+  Needs needs_of(const Body& body, const std::vector<Reading>& reads) const {
+    Needs out;
+    const auto add = [&](StepId s) {
+      if (s.valid() && std::find(out.data.begin(), out.data.end(), s) == out.data.end()) out.data.push_back(s);
+    };
+    for (const Reading& r : reads) {
+      add(defined_by_.get(r.buffer));
+      for (sym::Expr e : r.index) sizes_of(e, out.sizes);
+      for (sym::Expr e : program_.buffers[r.buffer].shape) sizes_of(e, out.sizes);
+    }
+    for (const Dim& d : body.dims) sizes_of(d.extent, out.sizes);
+    for (const Inst& i : body.insts) {
+      if (i.kind == InstKind::Store && program_.buffers[i.buffer].starts.valid())
+        add(defined_by_.get(program_.buffers[i.buffer].starts));
+      for (sym::Expr e : i.index) sizes_of(e, out.sizes);
+      sizes_of(i.expr, out.sizes);
+      sizes_of(i.extent, out.sizes);
+      if (i.kind == InstKind::Load && out_.recomputed.get(i.buffer).valid())
+        value_sizes(program_.bodies[out_.recomputed.get(i.buffer)], out.sizes);
+    }
+    return out;
+  }
+  void value_sizes(const Body& body, std::vector<StepId>& out) const {
+    for (const Inst& i : body.insts) {
+      sizes_of(i.expr, out);
+      if (i.kind == InstKind::Load && out_.recomputed.get(i.buffer).valid())
+        value_sizes(program_.bodies[out_.recomputed.get(i.buffer)], out);
+    }
   }
 
   void place(BodyId id) {
     const Body& body = program_.bodies[id];
-    const u32 at = ready_at(body);
-    if (fuse_ && at > 0)
-      if (const auto* group = std::get_if<GroupId>(&out_.order[at - 1]); group && joins(*group, body)) {
-        add_instance(out_.groups[*group], id);
-        for (BufferId b : buffers_of(body, InstKind::Store)) define(b, at, id);
-        return;
+    const std::vector<Reading> reads = readings(program_, out_.recomputed, body);
+    const Needs needs = needs_of(body, reads);
+    StepId home;
+    if (fuse_) {
+      for (StepId candidate : candidates(needs, reads)) {
+        Draft* draft = draft_of(candidate);
+        if (!draft || reaches_around(candidate, needs)) continue;
+        Decision d = join(program_, out_.recomputed, *draft, id);
+        const bool yes = d.yes;
+        out_.decisions.push_back(std::move(d));
+        if (yes) {
+          home = candidate;
+          break;
+        }
       }
-    Group g;
-    g.name = body.name;
-    g.init = body.init;
-    for (const Dim& d : body.dims)
-      (d.kind == DimKind::Parallel ? g.grid : g.inner).push_back({d.var, d.extent});
-    const GroupId group = out_.groups.add(std::move(g));
-    add_instance(out_.groups[group], id);
-    for (BufferId b : buffers_of(body, InstKind::Store)) define(b, next(), id);
-    out_.order.push_back(group);
-  }
-
-  void define(BufferId buffer, u32 at, BodyId by) {
-    defined_at_[buffer] = at;
-    producer_[buffer] = by;
-  }
-
-  /// Whether `body` may run inside `group`: asks for each buffer that comes from it.
-  bool joins(GroupId group, const Body& body) {
-    const std::vector<Instance>& members = out_.groups[group].instances;
-    std::vector<Decision> asked;
-    for (BufferId b : buffers_of(body, InstKind::Store))
-      if (program_.buffers[b].starts.valid()) {
-        out_.decisions.push_back({false, out_.groups[group].name, body.name,
-                                  str("%{} starts as another buffer", program_.buffers[b].name)});
-        return false;
-      }
-    for (BufferId b : buffers_of(body, InstKind::Load)) {
-      const BodyId by = producer_.get(b);
-      const bool inside = by.valid() && std::any_of(members.begin(), members.end(),
-                                                    [&](const Instance& m) { return m.body == by; });
-      if (inside) asked.push_back(may_fuse(program_, program_.bodies[by], body, b));
     }
-    const bool all = !asked.empty() && std::all_of(asked.begin(), asked.end(),
-                                                   [](const Decision& d) { return d.yes; });
-    for (Decision& d : asked)
-      if (all || !d.yes) out_.decisions.push_back(std::move(d));
-    return all;
+    if (!home.valid()) {
+      drafts_.push_back(start_group(program_, out_.recomputed, id));
+      home = new_step(drafts_.size() - 1);
+    }
+    steps_[home].last = at_;
+    for (StepId s : needs.data) depend(home, s);
+    for (StepId s : needs.sizes) depend(home, s);
+    for (BufferId b : buffers_stored(body)) defined_by_[b] = home;
+    for (const Reading& r : reads) {
+      std::vector<StepId>& list = readers_[r.buffer];
+      if (list.empty() || list.back() != home) list.push_back(home);
+    }
   }
 
-  /// Adds a body whose parallel dims are the group's grid axes, in order.
-  void add_instance(Group& group, BodyId id) {
-    Instance instance{id, {}};
-    std::size_t grid = 0, inner = 0;
-    for (const Dim& d : program_.bodies[id].dims)
-      instance.dims.push_back(d.kind == DimKind::Parallel ? group.grid[grid++].var
-                                                          : group.inner[inner++].var);
-    group.instances.push_back(std::move(instance));
+  Draft* draft_of(StepId step) {
+    const auto* index = std::get_if<std::size_t>(&steps_[step].what);
+    return index ? &drafts_[*index] : nullptr;
+  }
+
+  /// Producers, the latest first; then groups that read the largest buffer the body reads.
+  std::vector<StepId> candidates(const Needs& needs, const std::vector<Reading>& reads) const {
+    std::vector<StepId> out = needs.data;
+    std::sort(out.begin(), out.end(), [&](StepId a, StepId b) { return steps_[a].last > steps_[b].last; });
+    i64 most = 0;
+    for (const Reading& r : reads) most = std::max(most, likely_product(program_, program_.buffers[r.buffer].shape));
+    for (const Reading& r : reads) {
+      const std::vector<StepId> list = readers_.get(r.buffer);
+      if (likely_product(program_, program_.buffers[r.buffer].shape) < most) continue;
+      for (std::size_t i = 0; i < std::min(list.size(), kMostNeighbours); ++i) {
+        const StepId s = list[list.size() - 1 - i];
+        if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
+      }
+    }
+    return out;
+  }
+
+  /// Whether something that the body waits for waits itself for `group`: then it cannot run inside.
+  bool reaches_around(StepId group, const Needs& needs) {
+    ++search_;
+    std::vector<StepId> work;
+    const auto visit = [&](StepId s) {
+      if (steps_[s].last < steps_[group].first || seen_.get(s) == search_) return;
+      seen_[s] = search_;
+      work.push_back(s);
+    };
+    for (StepId s : needs.data)
+      if (s != group) visit(s);
+    for (StepId s : needs.sizes) {
+      if (s == group) return true;
+      visit(s);
+    }
+    while (!work.empty()) {
+      const StepId s = work.back();
+      work.pop_back();
+      if (s == group) return true;
+      for (StepId d : steps_[s].deps) visit(d);
+    }
+    return false;
+  }
+
+  /// A step comes after all it waits for, and else in the order of the program.
+  void put_in_order() {
+    std::vector<u32> missing(steps_.size());
+    std::vector<std::vector<StepId>> waiting(steps_.size());
+    using Entry = std::pair<std::size_t, StepId>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (StepId s : steps_.ids()) {
+      missing[s.index] = static_cast<u32>(steps_[s].deps.size());
+      for (StepId d : steps_[s].deps) waiting[d.index].push_back(s);
+      if (missing[s.index] == 0) ready.push({steps_[s].last, s});
+    }
+    while (!ready.empty()) {
+      const StepId s = ready.top().second;
+      ready.pop();
+      if (Draft* draft = draft_of(s)) {
+        out_.order.push_back(out_.groups.add(std::move(draft->group)));
+      } else if (const auto* node = std::get_if<StructuredId>(&steps_[s].what)) {
+        out_.order.push_back(*node);
+      } else {
+        out_.order.push_back(std::get<ControlId>(steps_[s].what));
+      }
+      for (StepId w : waiting[s.index])
+        if (--missing[w.index] == 0) ready.push({steps_[w].last, w});
+    }
+    COIL_CHECK(out_.order.size() == steps_.size(), "steps of {} wait for each other", program_.name);
   }
 
   const LoopProgram& program_;
   const bool fuse_;
   Schedule out_;
-  Side<BufferId, u32> defined_at_;
-  Side<BufferId, BodyId> producer_;
+  std::size_t at_ = 0;
+  Table<StepId, Node> steps_;
+  std::vector<Draft> drafts_;
+  Side<BufferId, StepId> defined_by_;
+  Side<BufferId, std::vector<StepId>> readers_;
+  Side<StepId, u32> seen_;
+  u32 search_ = 0;
 };
 
 }  // namespace

@@ -19,9 +19,14 @@ struct Axis {
 };
 
 /// One body inside a group: each of its dims as an expression in the group's axes.
+///
+/// Even stages run once for each point of the grid, odd ones loop over the inner axes as well. A body
+/// that reduces loops in `stage` and has its results, and what it computes from them, in `stage + 1`.
 struct Instance {
   BodyId body;
   std::vector<sym::Expr> dims;
+  u32 stage = 0;
+  bool is_row() const { return stage % 2 == 1; }
 };
 
 /// What a decision function returned: yes with the saving, or no with the reason.
@@ -31,7 +36,8 @@ struct Decision {
   std::string reason;
 };
 
-/// Bodies that become one kernel. `grid` axes are parallel, `inner` ones reduce or scan.
+/// Bodies that become one kernel. `grid` axes are parallel; `inner` ones are the row that loops of its
+/// stages go over, in order: what the bodies reduce or scan.
 struct Group {
   std::string name;
   std::vector<Axis> grid;
@@ -50,6 +56,7 @@ enum class Place : u8 {
   Derived,   // made by `init`, kept with the model
   Heap,      // its size is known only during the call
   Gone,      // lives inside one kernel: never stored
+  Kept,      // one row of it at a time, in scratch of the kernel
   Within,    // takes over the memory of the buffer it starts as
 };
 
@@ -66,6 +73,8 @@ struct Slot {
 
 struct Schedule {
   Table<GroupId, Group> groups;
+  /// Pointwise bodies that have no place of their own: each reader computes what it reads of the buffer.
+  Side<BufferId, BodyId> recomputed;
   std::vector<ScheduleStep> order;
   std::vector<Decision> decisions;
   Side<BufferId, BufferPlan> buffers;

@@ -45,7 +45,8 @@ class SchedulePrinter {
       std::vector<std::string> dims;
       for (std::size_t d = 0; d < i.dims.size(); ++d)
         dims.push_back(str("{}={}", syms_.text(body.dims[d].var), syms_.text(i.dims[d])));
-      out_.line("holds {} ({})", body.name, join(dims, ", ", [](const std::string& s) { return s; }));
+      const std::string stage = g.inner.empty() ? "" : str(" stage {}", i.stage);
+      out_.line("holds {} ({}){}", body.name, join(dims, ", ", [](const std::string& s) { return s; }), stage);
     }
     out_.dedent();
   }
@@ -74,7 +75,10 @@ class SchedulePrinter {
         case Place::Output: out_.line("{} output, {} bytes", name, size); break;
         case Place::Derived: out_.line("{} made at init, {} bytes", name, size); break;
         case Place::Heap: out_.line("{} allocated in the call, {} bytes", name, size); break;
-        case Place::Gone: out_.line("{} gone: stays in registers", name); break;
+        case Place::Gone:
+          out_.line("{} gone: {}", name, schedule_.recomputed.get(b).valid() ? "computed where it is read" : "stays in registers");
+          break;
+        case Place::Kept: out_.line("{} kept: a row in its kernel's scratch", name); break;
       }
     }
     for (std::size_t s = 0; s < schedule_.slots.size(); ++s)

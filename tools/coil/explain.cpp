@@ -232,6 +232,7 @@ std::string place_text(const BufferPlan& p) {
     case Place::Derived: return "made once, kept with the model";
     case Place::Heap: return "allocated during the call";
     case Place::Gone: return "never stored: stays in registers";
+    case Place::Kept: return "never stored: a row in its kernel's scratch";
   }
   COIL_UNREACHABLE();
 }

@@ -35,17 +35,28 @@ class KernelPrinter {
  private:
   void arguments() {
     out_.raw_line("(void)buffers, (void)symbols, (void)scalars, (void)fault;");
+    std::size_t argument = 0;
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const KernelBuffer& b = kernel_.buffers[i];
       const std::string type = memory_type(b.dtype);
-      out_.line("{0}{1}* const b{2} = ({0}{1}*)buffers[{2}];", b.written ? "" : "const ", type, i);
+      if (b.kept) {
+        out_.line("alignas(64) {} buf{}[{}];", type, i, elements_of(b));
+      } else {
+        out_.line("{0}{1}* const buf{2} = ({0}{1}*)buffers[{3}];", b.written ? "" : "const ", type, i, argument++);
+      }
     }
     for (std::size_t i = 0; i < kernel_.symbols.size(); ++i) {
       index_.name(kernel_.symbols[i], str("s{}", i));
       out_.line("const i64 s{0} = symbols[{0}];", i);
     }
     for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
-      out_.line("const f64 f{0} = scalars[{0}];", i);
+      out_.line("const f64 num{0} = scalars[{0}];", i);
+  }
+
+  i64 elements_of(const KernelBuffer& b) const {
+    i64 elements = 1;
+    for (sym::Expr e : b.shape) elements *= *syms_.as_const(e);
+    return std::max<i64>(1, elements);
   }
 
   bool lanes_on_grid() const {
@@ -103,6 +114,7 @@ class KernelPrinter {
   }
 
   void stages() {
+    loops_ = 0;
     for (const Stage& s : kernel_.stages) stage(s);
   }
 
@@ -117,13 +129,17 @@ class KernelPrinter {
       for (const KernelInst& i : s.insts) insts_.print(i);
       return;
     }
-    for (std::size_t a = 0; a < s.loop.size(); ++a) index_.name(s.loop[a].var, str("r{}", a));
+    ++loops_;
+    for (std::size_t a = 0; a < s.loop.size(); ++a) index_.name(s.loop[a].var, loop_variable(a));
     const bool lanes_in_loop = s.loop.back().var == kernel_.lane_axis();
+    insts_.set_lanes_in_loop(lanes_in_loop);
     if (lanes_in_loop) index_.set_lanes(s.loop.back().var, true);
-    insts_.set_positions(row_major(s.loop), row_major(kernel_.grid));
+    std::vector<Axis> axes = kernel_.grid;
+    axes.insert(axes.end(), s.loop.begin(), s.loop.end());
+    insts_.set_positions(row_major(s.loop), row_major(axes));
     declare_carried(s);
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
-      out_.line("for (i64 r{0} = 0; r{0} < {1}; ++r{0}) {{", a, index_.scalar(s.loop[a].extent));
+      out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a), index_.scalar(s.loop[a].extent));
       out_.indent();
     }
     innermost(s, lanes_in_loop);
@@ -132,8 +148,13 @@ class KernelPrinter {
       out_.raw_line("}");
     }
     fold(s, lanes_in_loop);
-    if (lanes_in_loop) index_.set_lanes(s.loop.back().var, false);
+    insts_.set_lanes_in_loop(false);
     insts_.set_positions(sym::Expr(), row_major(kernel_.grid));
+  }
+
+  /// `r0`, and `r0_2` in the second loop: all loops of a kernel share one scope.
+  std::string loop_variable(std::size_t axis) const {
+    return loops_ == 1 ? str("r{}", axis) : str("r{}_{}", axis, loops_);
   }
 
   u32 slots_of(const Stage& s) const {
@@ -160,7 +181,7 @@ class KernelPrinter {
 
   /// The last axis of a loop: whole rounds over all slots, then what is left, slot by slot.
   void innermost(const Stage& s, bool lanes_in_loop) {
-    const std::string r = str("r{}", s.loop.size() - 1);
+    const std::string r = loop_variable(s.loop.size() - 1);
     const std::string extent = index_.scalar(s.loop.back().extent);
     const u32 slots = slots_of(s);
     const i64 step = lanes_in_loop ? 16 : 1;
@@ -206,6 +227,7 @@ class KernelPrinter {
 
   /// Slots in order, then lanes by halves; the results get the names of the reduction's values.
   void fold(const Stage& s, bool lanes_in_loop) {
+    std::vector<std::pair<Val, std::string>> results_of_all;
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
@@ -219,9 +241,10 @@ class KernelPrinter {
       std::vector<std::string> folded = names(0);
       if (lanes_in_loop) folded = fold_lanes(c, i);
       const std::vector<Val>& results = finish_of(i.accumulator).results;
-      for (std::size_t v = 0; v < results.size(); ++v)
-        out_.line("const auto v{} = {};", results[v].index, folded[v]);
+      for (std::size_t v = 0; v < results.size(); ++v) results_of_all.push_back({results[v], folded[v]});
     }
+    if (lanes_in_loop) index_.set_lanes(s.loop.back().var, false);
+    for (const auto& [value, text] : results_of_all) insts_.define(value, text);
   }
 
   const Inst& finish_of(u32 accumulator) const {
@@ -259,6 +282,7 @@ class KernelPrinter {
   TextWriter out_;
   IndexPrinter index_;
   InstPrinter insts_;
+  u32 loops_ = 0;  // stages with a loop so far
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string InstPrinter::constant(const ops::Scalar& value, bool lanes) const {
 
 std::string InstPrinter::active(Val mask) const {
   std::string out;
-  if (mask.valid()) out = str("mask16({})", value_name(mask));
+  if (mask.valid()) out = str("mask16({})", use(mask));
   if (count_.empty()) return out;
   const std::string lanes = str("active_lanes({})", count_);
   return out.empty() ? lanes : str("bit_and({}, {})", out, lanes);
@@ -59,8 +59,15 @@ std::string InstPrinter::op_text(ops::ScalarOp op, DType result, const std::vect
   return str("{}<{}>({})", spelling(op), cast_type(result), comma(operands));
 }
 
-void InstPrinter::define(const Inst& inst, const std::string& text) {
-  out_.line("const auto {} = {};", value_name(inst.results[0]), text);
+void InstPrinter::define(Val value, const std::string& text) {
+  has_lanes_.resize(kernel_.val_dtypes.size());
+  has_lanes_[value.index] = lanes();
+  out_.line("const auto {} = {};", value_name(value), text);
+}
+
+std::string InstPrinter::use(Val v) const {
+  if (!lanes() || has_lanes_[v.index]) return value_name(v);
+  return str("splat16({})", value_name(v));
 }
 
 void InstPrinter::print(const KernelInst& k) {
@@ -74,12 +81,12 @@ void InstPrinter::print(const KernelInst& k) {
     case KernelOp::Scalar: {
       std::size_t at = 0;
       while (kernel_.scalars[at] != inst.scalar) ++at;
-      return define(inst, lanes() ? str("splat16(f{})", at) : str("f{}", at));
+      return define(inst, lanes() ? str("splat16(num{})", at) : str("num{}", at));
     }
     case KernelOp::Index: return index(k);
     case KernelOp::Op: {
       std::vector<std::string> operands;
-      for (Val v : inst.operands) operands.push_back(value_name(v));
+      for (Val v : inst.operands) operands.push_back(use(v));
       return define(inst, op_text(inst.op, inst.dtype, operands));
     }
     case KernelOp::Accumulate: return accumulate(k);
@@ -91,7 +98,7 @@ void InstPrinter::print(const KernelInst& k) {
 InstPrinter::Address InstPrinter::address_of(const KernelInst& k) {
   const sym::Expr at = coil::address(syms_, kernel_.buffers[k.buffer].layout, k.inst.index);
   Address out;
-  out.base = str("b{}", k.buffer);
+  out.base = str("buf{}", k.buffer);
   if (!lanes()) {
     out.pointer = str("{} + {}", out.base, index_.scalar(at));
     return out;
@@ -118,7 +125,7 @@ void InstPrinter::load(const KernelInst& k) {
   if (k.inst.mask.valid()) {
     const std::string loaded = a.stride == "1" ? str("load_mask({}, {})", a.pointer, mask)
                                                : str("gather({}, {}, {})", a.base, a.vector, mask);
-    return define(k.inst, str("where({}, {}, {})", value_name(k.inst.mask), loaded,
+    return define(k.inst, str("where({}, {}, {})", use(k.inst.mask), loaded,
                               constant(k.inst.other, true)));
   }
   if (a.stride == "0") return define(k.inst, str("splat16(load1({}))", a.pointer));
@@ -134,7 +141,7 @@ void InstPrinter::load(const KernelInst& k) {
 void InstPrinter::store(const KernelInst& k) {
   const Inst& inst = k.inst;
   const Address a = address_of(k);
-  const std::string value = value_name(inst.operands[0]);
+  const std::string value = use(inst.operands[0]);
   const std::string together = combine_function(inst.store_combine, inst.dtype);
   if (!lanes()) {
     const std::string guard = inst.mask.valid() ? str("if ({}) ", value_name(inst.mask)) : "";
@@ -168,8 +175,7 @@ void InstPrinter::index(const KernelInst& k) {
   if (fresh) ++sites_;
   const std::string name = str("n{}", site->second);
   const std::string extent = index_.scalar(inst.extent);
-  sym::Expr position = grid_position_;
-  if (loop_position_.valid()) position = loop_position_;
+  const sym::Expr position = point_;
   const std::string at = position.valid() ? index_.scalar(position) : "i64(0)";
   std::string step = "i64(0)";
   if (lanes() && position.valid())
@@ -177,7 +183,7 @@ void InstPrinter::index(const KernelInst& k) {
   std::string on = active(inst.mask);
   if (!lanes()) on = inst.mask.valid() ? value_name(inst.mask) : "";
   if (on.empty()) on = lanes() ? "splat16(true)" : "true";
-  out_.line("{} {} = cast<i64>({});", lanes() ? "i64x16" : "i64", name, value_name(inst.operands[0]));
+  out_.line("{} {} = cast<i64>({});", lanes() ? "i64x16" : "i64", name, use(inst.operands[0]));
   out_.line("if (!check_index<{}>({}, {}, {}, fault, {}, {}, {})) return;", policy_name(inst.policy), name,
             extent, on, site->second, at, step);
   index_.name(inst.expr, name, lanes());
@@ -194,7 +200,7 @@ std::vector<std::string> InstPrinter::lift(const Inst& inst, const std::string& 
   const ops::Combine& combine = kernel_.combines[inst.combine];
   std::vector<std::string> names;
   if (combine.name.empty()) {
-    for (Val v : inst.operands) names.push_back(value_name(v));
+    for (Val v : inst.operands) names.push_back(use(v));
     return names;
   }
   const std::vector<ops::RegionInst> lifted = ops::lift(combine);
@@ -204,7 +210,7 @@ std::vector<std::string> InstPrinter::lift(const Inst& inst, const std::string& 
     if (lifted[i].constant) {
       text = constant(*lifted[i].constant, lanes());
     } else if (lifted[i].operands[0] == 0) {
-      text = str("cast<{}>({})", cast_type(lifted[i].dtype), value_name(inst.operands[0]));
+      text = str("cast<{}>({})", cast_type(lifted[i].dtype), use(inst.operands[0]));
     } else {
       text = lanes() ? index_.vector(loop_position_) : str("i64({})", index_.scalar(loop_position_));
     }
@@ -247,7 +253,7 @@ void InstPrinter::accumulate(const KernelInst& k) {
   std::vector<std::string> slots, left;
   for (std::size_t i = 0; i < c.values.size(); ++i) slots.push_back(slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
   // Lanes past the end of the row leave their slot as it is.
-  const bool guarded = !count_.empty() && lanes() && index_.lane_axis() == kernel_.stages[0].loop.back().var;
+  const bool guarded = !count_.empty() && lanes_in_loop_;
   left = slots;
   if (guarded)
     for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -272,7 +278,7 @@ void InstPrinter::scan(const KernelInst& k) {
   out_.dedent();
   out_.raw_line("}");
   for (std::size_t i = 0; i < c.values.size(); ++i)
-    out_.line("const auto {} = {};", value_name(k.inst.results[i]), carried[i]);
+    define(k.inst.results[i], carried[i]);
 }
 
 }  // namespace coil::cpp

@@ -18,6 +18,8 @@ class InstPrinter {
   const std::string& tail() const { return count_; }
 
   void print(const KernelInst& inst);
+  /// Prints `value` as a variable of the present place: of 16 lanes or a scalar.
+  void define(Val value, const std::string& text);
   /// left = left (+) right over named variables; the results are assigned to the names of `left`.
   void combine(const ops::Combine& combine, const std::vector<std::string>& left,
                const std::vector<std::string>& right, bool lanes);
@@ -28,15 +30,17 @@ class InstPrinter {
   std::string active(Val mask) const;
   /// Prints the lifted element of a reduce or scan as new variables and returns their names.
   std::vector<std::string> lift(const Inst& inst, const std::string& prefix);
-  /// The row-major position of the stage's loop point, for argmax and for messages.
-  void set_positions(sym::Expr loop_position, sym::Expr grid_position) {
+  /// Row-major positions: along the stage's loop, for argmax, and of the point of grid and loop, for messages.
+  void set_positions(sym::Expr loop_position, sym::Expr point) {
     loop_position_ = loop_position;
-    grid_position_ = grid_position;
+    point_ = point;
   }
   /// Slots of accumulators and scans are declared by the stage printer under these names.
   static std::string slot_name(u32 accumulator, u32 slot, std::size_t component);
   static std::string scan_name(const Inst& inst, std::size_t component);
   void set_slot(u32 slot) { slot_ = slot; }
+  /// Whether the loop being printed is the one that the lanes go along.
+  void set_lanes_in_loop(bool yes) { lanes_in_loop_ = yes; }
 
  private:
   bool lanes() const { return index_.lanes_on(); }
@@ -45,7 +49,9 @@ class InstPrinter {
   void index(const KernelInst& k);
   void accumulate(const KernelInst& k);
   void scan(const KernelInst& k);
-  void define(const Inst& inst, const std::string& text);
+  void define(const Inst& inst, const std::string& text) { define(inst.results[0], text); }
+  /// The name of a value; a scalar from outside of the lanes' loop is spread over them.
+  std::string use(Val v) const;
   std::string op_text(ops::ScalarOp op, DType result, const std::vector<std::string>& operands) const;
   struct Address {
     std::string pointer;  // of the first lane, where the address is linear
@@ -60,8 +66,10 @@ class InstPrinter {
   IndexPrinter& index_;
   TextWriter& out_;
   std::string count_;
-  sym::Expr loop_position_, grid_position_;
+  sym::Expr loop_position_, point_;
   u32 slot_ = 0;
+  bool lanes_in_loop_ = false;
+  std::vector<bool> has_lanes_;  // by value
   u32 temporaries_ = 0;
   u32 sites_ = 0;
   std::map<sym::Expr, u32> site_of_;

@@ -70,7 +70,10 @@ std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sou
 }
 
 Error compiler_error(const Toolchain& toolchain, const ProcessResult& result) {
-  std::string first = result.output.substr(0, result.output.find('\n'));
+  // The line that names the error; "In function" and the like come before it.
+  std::size_t at = result.output.find(": error:");
+  at = at == result.output.npos ? 0 : result.output.rfind('\n', at) + 1;
+  const std::string first = result.output.substr(at, result.output.find('\n', at) - at);
   if (result.output.find("No space left") != std::string::npos)
     return error("the disk is full: {} could not write its output", toolchain.path);
   return error("{} could not compile a kernel (exit code {}){}", toolchain.path, result.exit_code,

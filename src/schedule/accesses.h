@@ -1,0 +1,26 @@
+#pragma once
+// What a body reads and writes, with the bodies that it computes again looked through.
+
+#include "schedule/schedule.h"
+
+namespace coil {
+
+/// A load, its index in the dims of the body that asked.
+struct Reading {
+  BufferId buffer;
+  std::vector<sym::Expr> index;
+  bool masked = false;
+};
+
+/// The loads of `body`; one from a buffer in `recomputed` stands for the loads of that buffer's body.
+std::vector<Reading> readings(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed,
+                              const Body& body);
+std::vector<BufferId> buffers_stored(const Body& body);
+
+/// Every point stands alone: no reduction, no scan, no store that meets another.
+bool is_pointwise(const Body& body);
+bool has_kind(const Body& body, InstKind kind);
+/// The tuple names the iteration point itself.
+bool is_identity(const Body& body, const std::vector<sym::Expr>& index);
+
+}  // namespace coil

@@ -1,0 +1,21 @@
+#pragma once
+// Which pointwise bodies have no place of their own, because computing them where they are read is cheaper.
+
+#include <span>
+
+#include "schedule/accesses.h"
+
+namespace coil {
+
+/// Sample sizes for decisions: the hint of a size, or a middling number.
+i64 likely(const LoopProgram& program, sym::Expr e);
+i64 likely_product(const LoopProgram& program, std::span<const sym::Expr> extents);
+i64 likely_points(const LoopProgram& program, const Body& body);
+/// Operations of one point, an elementary function as kElementary of them.
+i64 cost_of_point(const Body& body);
+inline constexpr i64 kElementary = 8;
+
+/// Fills in `recomputed` and says why, for each pointwise body whose readers are all bodies.
+void choose_recomputed(const LoopProgram& program, Schedule& schedule);
+
+}  // namespace coil
