@@ -8,6 +8,7 @@ namespace coil {
 namespace {
 
 using runtime::CallOperand;
+using runtime::CallTools;
 using runtime::ThreadPool;
 using templates::CpuTemplates;
 
@@ -21,10 +22,9 @@ const CpuCall& call_of(const void* attributes) { return *static_cast<const CpuCa
 
 /// Runs one template with scratch memory of the size that it asks for.
 template <class Args>
-Status run_template(const Args& args, ThreadPool& pool, void (*run)(const Args&, ThreadPool&, void*),
+Status run_template(const Args& args, const CallTools& tools, void (*run)(const Args&, ThreadPool&, void*),
                     i64 (*bytes)(const Args&, int)) {
-  const std::shared_ptr<void> scratch = COIL_TRY(runtime::allocate_bytes(bytes(args, pool.threads())));
-  run(args, pool, scratch.get());
+  run(args, tools.pool, COIL_TRY(tools.scratch.take(bytes(args, tools.pool.threads()))));
   return Ok{};
 }
 
@@ -36,7 +36,7 @@ templates::ConstMatrix matrix(const CallOperand& o) {
   return {o.data, o.strides[row], o.strides[row + 1], batch_stride(o)};
 }
 
-Status run_gemm(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+Status run_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
   templates::GemmArgs args;
   const std::size_t row = o[2].shape.size() - 2;
   args.batch = row == 1 ? o[2].shape[0] : 1;
@@ -48,11 +48,13 @@ Status run_gemm(const void* attributes, std::span<const CallOperand> o, ThreadPo
   args.c = {o[2].data, o[2].strides[row], o[2].strides[row + 1], batch_stride(o[2])};
   args.in = o[0].dtype;
   args.out = o[2].dtype;
+  args.epilogue = tools.epilogue;
+  args.epilogue_context = tools.epilogue_context;
   const CpuTemplates& t = *call_of(attributes).table;
-  return run_template(args, pool, t.gemm, t.gemm_scratch_bytes);
+  return run_template(args, tools, t.gemm, t.gemm_scratch_bytes);
 }
 
-Status run_conv(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+Status run_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
   const Conv& conv = std::get<Conv>(call_of(attributes).attrs);
   const CallOperand &x = o[0], &w = o[1], &y = o.back();
   templates::ConvArgs args;
@@ -77,10 +79,10 @@ Status run_conv(const void* attributes, std::span<const CallOperand> o, ThreadPo
   args.in = x.dtype;
   args.out = y.dtype;
   const CpuTemplates& t = *call_of(attributes).table;
-  return run_template(args, pool, t.conv, t.conv_scratch_bytes);
+  return run_template(args, tools, t.conv, t.conv_scratch_bytes);
 }
 
-Status run_attention(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+Status run_attention(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
   const Attention& attention = std::get<Attention>(call_of(attributes).attrs);
   const CallOperand &q = o[0], &k = o[1], &v = o[2], &out = o.back();
   templates::AttentionArgs args;
@@ -108,10 +110,10 @@ Status run_attention(const void* attributes, std::span<const CallOperand> o, Thr
   }
   args.dtype = q.dtype;
   const CpuTemplates& t = *call_of(attributes).table;
-  return run_template(args, pool, t.attention, t.attention_scratch_bytes);
+  return run_template(args, tools, t.attention, t.attention_scratch_bytes);
 }
 
-Status run_sort(const void* attributes, std::span<const CallOperand> o, ThreadPool& pool) {
+Status run_sort(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
   const CpuCall& call = call_of(attributes);
   const Sort& sort = std::get<Sort>(call.attrs);
   templates::SortArgs args;
@@ -129,8 +131,8 @@ Status run_sort(const void* attributes, std::span<const CallOperand> o, ThreadPo
   args.dtype = o[0].dtype;
   args.descending = sort.descending;
   const CpuTemplates& t = *call.table;
-  if (!sort.is_topk) return run_template(args, pool, t.sort, t.sort_scratch_bytes);
-  return run_template(templates::TopkArgs{args, o[1].shape[1]}, pool, t.topk, t.topk_scratch_bytes);
+  if (!sort.is_topk) return run_template(args, tools, t.sort, t.sort_scratch_bytes);
+  return run_template(templates::TopkArgs{args, o[1].shape[1]}, tools, t.topk, t.topk_scratch_bytes);
 }
 
 }  // namespace

@@ -33,17 +33,18 @@ class Builder {
     k.name = group_.name;
     k.syms = program_.syms;
     k.grid = group_.grid;
+    if (group_.node.valid()) start_block();
     u32 last = 0;
     for (const Instance& i : group_.instances) {
       frames_.push_back(frame_of(program_.bodies[i.body]));
       for (std::size_t d = 0; d < i.dims.size(); ++d)
         if (frames_.back().body->dims[d].var != i.dims[d])
-          frames_.back().dims.push_back({frames_.back().body->dims[d].var, i.dims[d]});
+          frames_.back().dims.push_back({frames_.back().body->dims[d].var, k.syms->substitute(i.dims[d], out_.block.dims)});
       last = std::max(last, i.stage + (has_kind(*frames_.back().body, InstKind::Reduce) ? 1 : 0));
     }
     for (u32 stage = 0; stage <= last; ++stage) build_stage(stage);
     for (const Instance& i : group_.instances) note_source(program_.bodies[i.body]);
-    merge_grid_axes(k);
+    if (!group_.node.valid()) merge_grid_axes(k);
     collect_symbols(k);
     return std::move(out_);
   }
@@ -51,6 +52,29 @@ class Builder {
  private:
   static bool has_kind(const Body& body, InstKind kind) {
     return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) { return i.kind == kind; });
+  }
+
+  /// An epilogue runs over the elements of a block, which is its first buffer.
+  void start_block() {
+    Kernel& k = out_.kernel;
+    out_.block = std::get<Block>(block_of(program_, program_.structured[group_.node]));
+    k.grid = {out_.block.row, out_.block.col};
+    const std::vector<sym::Expr> strides = {out_.block.ld, k.syms->constant(1)};
+    k.buffers.push_back({"block", out_.block.dtype, {out_.block.rows, out_.block.cols},
+                         strided_layout(strides, sym::Expr()), false, false});
+    out_.arguments.push_back(BufferId());
+  }
+
+  /// The node's result, rounded as the node would have.
+  Val load_block(Inst inst) {
+    const DType dtype = inst.dtype;
+    const Val mask = inst.mask;
+    inst.dtype = out_.block.dtype;
+    inst.index = {out_.block.row.var, out_.block.col.var};
+    inst.mask = Val();
+    Val v = pure(KernelOp::Load, inst, 0);
+    if (dtype != inst.dtype) v = op(ops::ScalarOp::cast, dtype, {v});
+    return masked(mask, v, inst.other);
   }
 
   Frame frame_of(const Body& body) {
@@ -253,6 +277,7 @@ class Builder {
     for (const Register& r : registers_)
       if (r.buffer == inst.buffer) return masked(inst.mask, r.value, inst.other);
     const BufferId b = inst.buffer;
+    if (group_.node.valid() && b == program_.structured[group_.node].outputs[0].buffer) return load_block(std::move(inst));
     if (const BodyId by = schedule_.recomputed.get(b); by.valid()) return again(program_.bodies[by], inst);
     const u32 at = argument(b, false);
     if (!is_kept(b)) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/machine.h"
-#include "schedule/schedule.h"
+#include "schedule/epilogue.h"
 
 namespace coil {
 
@@ -75,15 +75,19 @@ struct Kernel {
 };
 
 /// A kernel and the program's buffers, one for each of its own; kept ones are no arguments of the launch.
+/// An epilogue's first buffer is the block, which has no BufferId.
 struct BuiltKernel {
   Kernel kernel;
   std::vector<BufferId> arguments;
+  Block block;  // of an epilogue
 };
 
 /// Merges a group's bodies, drops what stays inside, joins axes that are one in memory.
 BuiltKernel build_kernel(const LoopProgram& program, const Schedule& schedule, GroupId group);
 /// Fills in `mapping` for a CPU.
 void map_to_cpu(Kernel& kernel, const Machine& machine);
+/// The same for an epilogue: a unit of work is a row of the block.
+void map_epilogue_to_cpu(Kernel& kernel);
 
 /// Text form: parse_kernel(to_text(k)) prints the same again.
 std::string to_text(const Kernel& kernel);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr i64 kLanes = 16;
 constexpr i64 kChunkPoints = 4096;    // grid points of a pointwise kernel in one unit of work
+constexpr i64 kLongestRow = i64{1} << 40;  // of a block: a unit of work is a row
 constexpr i64 kGrainPoints = 16384;   // points that pay for waking a thread
 
 struct Access1 {
@@ -97,6 +98,16 @@ i64 points_of(const Kernel& kernel, const std::vector<Axis>& axes) {
 }
 
 }  // namespace
+
+void map_epilogue_to_cpu(Kernel& kernel) {
+  Mapping& m = kernel.mapping;
+  m = Mapping{};
+  m.tile.push_back({kernel.grid[1].var, kLanes});
+  m.chunk = kLongestRow;
+  m.units = kernel.grid[0].extent;
+  m.serial = true;
+  m.reasons.push_back("one thread, lanes on the columns: it runs on a block that a thread of the template has finished");
+}
 
 void map_to_cpu(Kernel& kernel, const Machine&) {
   Mapping& m = kernel.mapping;

@@ -117,9 +117,9 @@ class PlanBuilder {
         break;
       case Place::Output: p.where = Where::Output; break;
       case Place::Derived: p.where = Where::Derived; break;
-      case Place::Heap:
+      case Place::Heap: p.where = Where::Heap; break;
       case Place::Kept:
-      case Place::Gone: p.where = Where::Heap; break;
+      case Place::Gone: p.where = Where::Nowhere; break;
     }
     out_.buffers.push_back(std::move(p));
   }
@@ -139,8 +139,15 @@ class PlanBuilder {
       if (program_.buffers[b].starts.valid() && schedule_.buffers.get(b).place != Place::Within)
         steps.push_back(runtime::CopyStep{program_.buffers[b].starts.index, b.index});
     if (const auto* group = std::get_if<GroupId>(&step)) {
-      COIL_TRY(check_trees(schedule_.groups[*group]));
-      steps.push_back(launch(*group));
+      const Group& g = schedule_.groups[*group];
+      COIL_TRY(check_trees(g));
+      if (g.node.valid()) {
+        runtime::Call made = COIL_TRY(call(program_.structured[g.node]));
+        made.epilogue = launch(*group);
+        steps.push_back(std::move(made));
+      } else {
+        steps.push_back(launch(*group));
+      }
     } else if (const auto* node = std::get_if<StructuredId>(&step)) {
       steps.push_back(COIL_TRY(call(program_.structured[*node])));
     } else {
@@ -164,18 +171,31 @@ class PlanBuilder {
 
   runtime::Launch launch(GroupId group) {
     BuiltKernel built = build_kernel(program_, schedule_, group);
-    map_to_cpu(built.kernel, services_.machine);
+    const bool is_epilogue = schedule_.groups[group].node.valid();
+    if (is_epilogue) map_epilogue_to_cpu(built.kernel);
+    else map_to_cpu(built.kernel, services_.machine);
     runtime::Launch out;
     out.kernel = services_.add_kernel(built.kernel);
     for (std::size_t i = 0; i < built.arguments.size(); ++i)
-      if (!built.kernel.buffers[i].kept) out.buffers.push_back(built.arguments[i].index);
-    for (sym::Expr v : built.kernel.symbols) out.symbols.push_back(symbols_.slot(v));
+      if (!built.kernel.buffers[i].kept) out.buffers.push_back(built.arguments[i].index);  // the block's id is ~0
+    for (sym::Expr v : built.kernel.symbols) {
+      const std::optional<u32> of_block = block_value(built.block, v);
+      out.symbols.push_back(of_block ? *of_block : symbols_.slot(v));
+    }
     out.scalars = built.kernel.scalars;
-    out.units = exprs_.add(built.kernel.mapping.units);
+    if (!is_epilogue) out.units = exprs_.add(built.kernel.mapping.units);
     out.grain = built.kernel.mapping.grain;
     out.serial = built.kernel.mapping.serial;
     out.index_names = built.kernel.index_from;
     return out;
+  }
+
+  /// Which of a block's values a symbol of an epilogue is.
+  static std::optional<u32> block_value(const Block& block, sym::Expr v) {
+    const sym::Expr values[] = {block.batch, block.row0, block.rows, block.col0, block.cols, block.ld};
+    for (u32 i = 0; i < std::size(values); ++i)
+      if (values[i] == v) return runtime::kBlockBatch + i;
+    return std::nullopt;
   }
 
   runtime::PlanOperand operand(const Access& a) {

@@ -17,6 +17,19 @@ Error fault_error(const Model& model, const Launch& launch, const Fault& fault) 
                fault.extent);
 }
 
+/// BlockFunction of a template call: the kernel on one block, on the thread that finished it.
+void run_epilogue(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block, i64 ld) {
+  const EpilogueRun& run = *static_cast<const EpilogueRun*>(context);
+  const i64 values[] = {batch, row0, rows, col0, cols, ld};
+  void* buffers[kMostEpilogueArguments];
+  i64 symbols[kMostEpilogueArguments];
+  for (std::size_t i = 0; i < run.buffers.size(); ++i) buffers[i] = run.buffers[i] ? run.buffers[i] : block;
+  for (std::size_t i = 0; i < run.symbols.size(); ++i)
+    symbols[i] = run.block_values[i] >= 0 ? values[run.block_values[i]] : run.symbols[i];
+  Fault fault;  // an epilogue has no index that can be out of range
+  run.kernel(buffers, symbols, run.scalars.data(), 0, rows, &fault);
+}
+
 }  // namespace
 
 Result<i64> Frame::eval(ExprRef e) const {
@@ -138,7 +151,27 @@ Status Frame::execute(const Call& call) {
     c.data = data_[o.buffer] + COIL_TRY(eval(o.offset)) * size_of(c.dtype);
     operands.push_back(std::move(c));
   }
-  return call.function(call.attributes.get(), operands, call_.pool);
+  CallTools tools{call_.pool, call_.scratch};
+  if (!call.epilogue) return call.function(call.attributes.get(), operands, tools);
+  const EpilogueRun epilogue = COIL_TRY(prepare(*call.epilogue));
+  tools.epilogue = run_epilogue;
+  tools.epilogue_context = const_cast<EpilogueRun*>(&epilogue);
+  return call.function(call.attributes.get(), operands, tools);
+}
+
+Result<EpilogueRun> Frame::prepare(const Launch& epilogue) {
+  EpilogueRun run;
+  run.kernel = call_.model.kernels[epilogue.kernel];
+  for (u32 b : epilogue.buffers) {
+    if (b != kBlockBuffer) COIL_TRY(ensure(b));
+    run.buffers.push_back(b == kBlockBuffer ? nullptr : data_[b]);
+  }
+  for (u32 s : epilogue.symbols) {
+    run.block_values.push_back(s >= kBlockBatch ? static_cast<i32>(s - kBlockBatch) : -1);
+    run.symbols.push_back(s >= kBlockBatch ? 0 : call_.symbols[s]);
+  }
+  for (u32 s : epilogue.scalars) run.scalars.push_back(call_.scalars[s]);
+  return run;
 }
 
 Status Frame::execute(const CopyStep& copy) {

@@ -11,6 +11,16 @@ struct CallContext {
   std::vector<i64> symbols;            // by slot
   std::vector<double> scalars;
   ThreadPool& pool;
+  Scratch scratch = {};
+};
+
+/// An epilogue of a call that runs: all but what each block gives.
+struct EpilogueRun {
+  KernelFunction kernel = nullptr;
+  std::vector<void*> buffers;     // null: the block
+  std::vector<i64> symbols;
+  std::vector<i32> block_values;  // by symbol: which BlockValue, or -1
+  std::vector<double> scalars;
 };
 
 class Frame {
@@ -45,6 +55,7 @@ class Frame {
   Status execute(const ReadSize& read);
   Status execute(const ControlStep& control);
   Status ensure(u32 buffer);
+  Result<EpilogueRun> prepare(const Launch& epilogue);
   Status run_if(const ControlStep& control);
   Status run_while(const ControlStep& control);
   Status run_for(const ControlStep& control);

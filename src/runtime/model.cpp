@@ -70,9 +70,9 @@ class CallFrame {
       if (plan_.buffers[b].where == Where::State)
         frame_.place(b, static_cast<std::byte*>(instance_.states_[plan_.buffers[b].source].get()));
     const i64 bytes = COIL_TRY(frame_.arena_bytes());
-    ArenaLease arena(instance_, bytes);
-    COIL_TRY(arena.take());
-    COIL_TRY(frame_.place_arena(static_cast<std::byte*>(arena.memory.get())));
+    ArenaLease lease(instance_, context_.scratch, bytes);
+    COIL_TRY(lease.take());
+    COIL_TRY(frame_.place_arena(static_cast<std::byte*>(lease.memory.get())));
     COIL_TRY(frame_.run(plan_.run));
     COIL_TRY(check_conditions(plan_, frame_, When::AfterRun));
     std::vector<Value> results = COIL_TRY(make_outputs());
@@ -81,13 +81,13 @@ class CallFrame {
   }
 
  private:
-  /// An arena from the instance's free ones, given back when the call ends.
+  /// An arena, with scratch, from the instance's free ones; given back when the call ends.
   struct ArenaLease {
-    ArenaLease(Instance& i, i64 n) : instance(i), bytes(n) {}
+    ArenaLease(Instance& i, Scratch& s, i64 n) : instance(i), scratch(s), bytes(n) {}
     ~ArenaLease() {
       if (!memory) return;
       std::lock_guard<std::mutex> lock(instance.arenas_mutex_);
-      instance.free_arenas_.emplace(capacity, std::move(memory));
+      instance.free_arenas_.emplace(capacity, Instance::Arena{std::move(memory), std::move(scratch)});
       instance.arena_bytes_ = bytes;
     }
     Status take() {
@@ -96,7 +96,8 @@ class CallFrame {
         auto fits = instance.free_arenas_.lower_bound(bytes);
         if (fits != instance.free_arenas_.end()) {
           capacity = fits->first;
-          memory = std::move(fits->second);
+          memory = std::move(fits->second.memory);
+          scratch = std::move(fits->second.scratch);
           instance.free_arenas_.erase(fits);
           return Ok{};
         }
@@ -107,6 +108,7 @@ class CallFrame {
       return Ok{};
     }
     Instance& instance;
+    Scratch& scratch;
     i64 bytes = 0, capacity = 0;
     std::shared_ptr<void> memory;
   };

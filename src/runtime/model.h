@@ -43,7 +43,11 @@ class Instance {
   std::vector<std::shared_ptr<void>> states_;  // by constant index; null where it is not a state
   std::mutex turn_;                            // held during a call of a stateful instance
   mutable std::mutex arenas_mutex_;
-  std::multimap<i64, std::shared_ptr<void>> free_arenas_;  // by size
+  struct Arena {
+    std::shared_ptr<void> memory;
+    Scratch scratch;
+  };
+  std::multimap<i64, Arena> free_arenas_;  // by size
   i64 arena_bytes_ = 0;
 };
 

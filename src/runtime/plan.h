@@ -2,6 +2,7 @@
 // Level 4, the host program as data: `init` once, `run` at each call. Built by plan/, executed here.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,7 +19,7 @@ namespace coil::runtime {
 /// An index into Plan::exprs.
 using ExprRef = u32;
 
-enum class Where : u8 { Input, Constant, State, Arena, Derived, Output, Heap };
+enum class Where : u8 { Input, Constant, State, Arena, Derived, Output, Heap, Nowhere };
 
 struct PlanBuffer {
   std::string name;
@@ -80,17 +81,32 @@ struct PlanOperand {
   std::vector<ExprRef> shape;
   std::vector<ExprRef> strides;
 };
+/// What an epilogue kernel gets from its template at each block: in place of a symbol's slot, or a buffer.
+enum BlockValue : u32 { kBlockBatch = 0xFFFFFF00u, kBlockRow0, kBlockRows, kBlockCol0, kBlockCols, kBlockLd, kBlockEnd };
+inline constexpr u32 kBlockBuffer = ~u32{0};
+inline constexpr std::size_t kMostEpilogueArguments = 64;  // buffers, and symbols
+/// Sees a finished block of a result; the type that templates state.
+using BlockFunction = void (*)(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block, i64 ld);
+
+/// What a call may use besides its operands.
+struct CallTools {
+  ThreadPool& pool;
+  Scratch& scratch;
+  BlockFunction epilogue = nullptr;  // then the last operand may have no memory
+  void* epilogue_context = nullptr;
+};
 struct CallOperand {
   DType dtype = DType::f32;
   std::byte* data = nullptr;
   std::vector<i64> shape, strides;
 };
-using CallFunction = Status (*)(const void* attributes, std::span<const CallOperand> operands, ThreadPool& pool);
+using CallFunction = Status (*)(const void* attributes, std::span<const CallOperand> operands, const CallTools& tools);
 struct Call {
   std::string name;              // "gemm", with the implementation: "gemm.avx2"
   CallFunction function = nullptr;
   std::shared_ptr<const void> attributes;
   std::vector<PlanOperand> operands;  // inputs, then outputs
+  std::optional<Launch> epilogue;     // a kernel that runs on each block of the last output
 };
 
 /// to = from, whole buffers of one layout.

@@ -60,6 +60,7 @@ class PlanPrinter {
     return "[" + join(exprs, ", ", [&](ExprRef e) { return expr(e); }) + "]";
   }
   std::string place(u32 buffer) const {
+    if (buffer == kBlockBuffer) return "block";
     const PlanBuffer& b = plan_.buffers[buffer];
     if (b.where == Where::Arena) return str("%{} in slot {}", b.name, b.source);
     return "%" + b.name;
@@ -96,9 +97,9 @@ class PlanPrinter {
     out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units), l.serial ? " serial" : "");
   }
   void print(const Call& c) {
-    out_.line("call   {} ({})", c.name, join(c.operands, ", ", [&](const PlanOperand& o) {
+    out_.line("call   {} ({}", c.name, join(c.operands, ", ", [&](const PlanOperand& o) {
                 return place(o.buffer) + " " + list(o.shape);
-              }));
+              }) + ")" + (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers)) : ""));
   }
   void print(const CopyStep& c) { out_.line("copy   {} to {}", place(c.from), place(c.to)); }
   void print(const ReadSize& r) {

@@ -1,5 +1,9 @@
 #include "runtime/tensor.h"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +13,8 @@ namespace {
 
 /// More than any machine addresses; sizes above it come from a wrong or hostile file.
 constexpr i64 kMaxBytes = i64{1} << 47;
+constexpr i64 kLargeBytes = i64{4} << 20;       // worth pages of kHugePage bytes
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 /// Copies the elements below dims[dim..], the innermost row in one piece where both are dense.
 void copy_dim(const Tensor& from, const Tensor& to, std::size_t dim, const std::byte* source,
@@ -60,11 +66,24 @@ Result<i64> span_elements(std::span<const i64> shape, std::span<const i64> strid
 
 Result<std::shared_ptr<void>> allocate_bytes(i64 bytes) {
   if (bytes < 0 || bytes > kMaxBytes) return error("{} bytes are too many for a tensor", bytes);
-  const std::size_t unit = kAlignment;
+  const bool is_large = bytes >= kLargeBytes;
+  const std::size_t unit = is_large ? kHugePage : kAlignment;
   const std::size_t rounded = (static_cast<std::size_t>(bytes) / unit + 1) * unit;
   void* memory = std::aligned_alloc(unit, rounded);
   if (memory == nullptr) return error("out of memory: {} bytes for a tensor", bytes);
+#ifdef __linux__
+  if (is_large) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: the first touch of a small page is dear
+#endif
   return std::shared_ptr<void>(memory, std::free);
+}
+
+Result<void*> Scratch::take(i64 bytes) {
+  if (bytes > bytes_ || !memory_) {
+    memory_.reset();
+    memory_ = COIL_TRY(allocate_bytes(bytes));
+    bytes_ = bytes;
+  }
+  return memory_.get();
 }
 
 Result<Tensor> Tensor::allocate(DType dtype, std::vector<i64> shape) {

@@ -53,4 +53,15 @@ void copy_elements(const Tensor& from, const Tensor& to);
 /// "f32[2, 3]".
 std::string describe(const Tensor& tensor);
 
+/// Memory that calls of one run take turns to use.
+class Scratch {
+ public:
+  /// At least `bytes`, aligned to 64, of any content; valid until the next call.
+  Result<void*> take(i64 bytes);
+
+ private:
+  std::shared_ptr<void> memory_;
+  i64 bytes_ = 0;
+};
+
 }  // namespace coil::runtime

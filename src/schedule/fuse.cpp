@@ -12,6 +12,7 @@ namespace coil {
 namespace {
 
 constexpr std::size_t kMostInstructions = 1000;  // of one kernel
+constexpr std::size_t kMostBlockAccesses = 48;   // and sizes, of an epilogue: its arguments are few
 constexpr i64 kFewRows = 16;                     // fewer leave threads without work
 constexpr i64 kLongRow = 8192;                   // points of a row that are worth a thread
 
@@ -34,7 +35,7 @@ class Joiner {
     for (const std::vector<Axis>* axes : {&fit_.grid, &fit_.inner})
       for (const Axis& a : *axes)
         if (syms_.is_const(a.extent, 1)) to_axes_.push_back({a.var, syms_.constant(0)});
-    d.reason = check_rows();
+    d.reason = draft_.block ? check_columns() : check_rows();
     if (d.reason.empty()) d.reason = find_stage();
     if (!d.reason.empty()) return d;
     d.yes = true;
@@ -53,6 +54,11 @@ class Joiner {
       if (program_.buffers[i.buffer].starts.valid())
         return str("%{} starts as another buffer", program_.buffers[i.buffer].name);
     }
+    if (draft_.group.node.valid() && (!is_pointwise(body_) || has_kind(body_, InstKind::Index)))
+      return str("{} is not pointwise, or its indices can be out of range", body_.name);
+    if (draft_.group.node.valid() && (draft_.reads.size() + draft_.stores.size() + reads_.size() > kMostBlockAccesses ||
+                                      program_.sizes.size() > kMostBlockAccesses))
+      return "the epilogue would have too many arguments";
     if (draft_.reads.size() + draft_.stores.size() + body_.insts.size() > kMostInstructions)
       return "the kernel would become too long";
     for (const Inst& i : body_.insts)
@@ -90,6 +96,21 @@ class Joiner {
     return "";
   }
 
+  /// Lanes of an epilogue run along the columns of a block: every access must be linear there.
+  std::string check_columns() {
+    const auto is_linear = [&](BufferId b, std::vector<sym::Expr> index) {
+      for (sym::Expr& e : index) e = syms_.substitute(syms_.substitute(e, to_axes_), draft_.block->dims);
+      return syms_.stride(address(syms_, program_.buffers[b].layout, index), draft_.block->col.var).has_value();
+    };
+    for (const Reading& r : reads_)
+      if (!stored(r.buffer) && !is_linear(r.buffer, r.index))
+        return str("%{} is not linear along the columns of a block", program_.buffers[r.buffer].name);
+    for (const Inst& i : body_.insts)
+      if (i.kind == InstKind::Store && !is_linear(i.buffer, i.index))
+        return str("%{} is not linear along the columns of a block", program_.buffers[i.buffer].name);
+    return "";
+  }
+
   std::string find_stage() {
     const bool widened = draft_.group.inner.empty() && !fit_.inner.empty();
     stage_ = fit_.is_row ? 1 : 0;
@@ -97,10 +118,7 @@ class Joiner {
       const StoreSite* s = stored(r.buffer);
       if (!s) continue;
       const std::string& name = program_.buffers[r.buffer].name;
-      const Instance& by = draft_.group.instances[s->instance];
-      const Body& producer = program_.bodies[by.body];
-      u32 ready = widened ? 1 : by.stage;
-      if (has_kind(producer, InstKind::Reduce)) ++ready;
+      u32 ready = ready_stage(*s, widened);
       if (std::count_if(draft_.stores.begin(), draft_.stores.end(),
                         [&](const StoreSite& o) { return o.buffer == r.buffer; }) > 1 || s->masked)
         return str("%{} is stored in parts", name);
@@ -110,6 +128,12 @@ class Joiner {
       stage_ = std::max(stage_, ready);
     }
     return "";
+  }
+
+  u32 ready_stage(const StoreSite& s, bool widened) const {
+    if (s.instance == kByNode) return 0;
+    const Instance& by = draft_.group.instances[s.instance];
+    return (widened ? 1 : by.stage) + (has_kind(program_.bodies[by.body], InstKind::Reduce) ? 1 : 0);
   }
 
   bool is_same_element(const StoreSite& s, const Reading& r) {
@@ -125,7 +149,9 @@ class Joiner {
   std::string saving() const {
     for (const Reading& r : reads_)
       if (stored(r.buffer))
-        return str("{}; saves a read of %{}", fit_.is_row ? "same row" : "same element", program_.buffers[r.buffer].name);
+        return str("{}; saves a read of %{}",
+                   draft_.block ? "on each block of the result" : fit_.is_row ? "same row" : "same element",
+                   program_.buffers[r.buffer].name);
     for (const Reading& r : reads_)
       for (const Reading& mine : draft_.reads)
         if (mine.buffer == r.buffer) return str("both read %{}", program_.buffers[r.buffer].name);
@@ -144,7 +170,7 @@ class Joiner {
     }
     for (StoreSite& s : draft_.stores) move(s.index);
     for (Reading& r : draft_.reads) move(r.index);
-    g.grid = fit_.grid;
+    if (!g.node.valid()) g.grid = fit_.grid;
     g.inner = fit_.inner;
     add(fit_.dims, stage_);
   }
@@ -192,6 +218,21 @@ Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& reco
     dims.push_back(d.var);
   }
   Joiner(program, recomputed, draft, id).add(dims, draft.group.inner.empty() ? 0 : 1);
+  return draft;
+}
+
+std::variant<Draft, std::string> start_group(const LoopProgram& program, StructuredId id) {
+  const Structured& node = program.structured[id];
+  std::variant<Block, std::string> block = block_of(program, node);
+  if (auto* why = std::get_if<std::string>(&block)) return std::move(*why);
+  Draft draft;
+  draft.group.name = node.name;
+  draft.group.init = node.init;
+  draft.group.node = id;
+  const Access& out = node.outputs[0];
+  for (std::size_t d = 0; d < out.vars.size(); ++d) draft.group.grid.push_back({out.vars[d], out.extents[d]});
+  draft.stores.push_back({out.buffer, out.vars, false, kByNode});
+  draft.block = std::get<Block>(std::move(block));
   return draft;
 }
 

@@ -2,6 +2,7 @@
 // The decision whether a body runs inside a group's kernel.
 
 #include "schedule/accesses.h"
+#include "schedule/epilogue.h"
 
 namespace coil {
 
@@ -10,8 +11,9 @@ struct StoreSite {
   BufferId buffer;
   std::vector<sym::Expr> index;
   bool masked = false;
-  std::size_t instance = 0;
+  std::size_t instance = 0;  // kByNode: the structured node that the group is around
 };
+inline constexpr std::size_t kByNode = ~std::size_t{0};
 
 /// A group being built, with all accesses of its instances in its axes.
 struct Draft {
@@ -19,10 +21,14 @@ struct Draft {
   std::vector<StoreSite> stores;
   std::vector<Reading> reads;
   u32 lanes = 0;  // of its reductions' trees; 0 before there is one
+  std::optional<Block> block;  // of a group around a node
 };
 
 /// A group of one body.
 Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, BodyId body);
+
+/// A group around a node whose template has a hole, or why it has none.
+std::variant<Draft, std::string> start_group(const LoopProgram& program, StructuredId node);
 
 /// Puts `body` at the end of the draft if it may run there; else leaves it, and the decision says why.
 Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body);

@@ -64,8 +64,9 @@ class Matcher {
 
  private:
   bool free(const Loops& side, Expr e) const { return side.find(e) && !side.bound.contains(e); }
-  bool is_inner(Expr axis) const {
-    return std::any_of(group_.inner.begin(), group_.inner.end(), [&](const Axis& a) { return a.var == axis; });
+  /// Axes that stay as they are: those of a row, and of a node's result.
+  bool is_fixed(Expr axis) const {
+    return group_.node.valid() || std::any_of(group_.inner.begin(), group_.inner.end(), [&](const Axis& a) { return a.var == axis; });
   }
 
   void relate(Expr f, Expr g) {
@@ -73,10 +74,12 @@ class Matcher {
       if (prover_.is_equal(left_.find(f)->extent, right_.find(g)->extent)) pair(f, g);
       return;
     }
-    if (free(left_, f) && !is_inner(f) && spans(right_, g, left_.find(f)->extent)) {
+    if (free(left_, f) && !is_fixed(f) && spans(right_, g, left_.find(f)->extent)) {
       give(left_, f, g, right_);
     } else if (free(right_, g) && spans(left_, f, right_.find(g)->extent)) {
       give(right_, g, f, left_);
+    } else if (free(left_, f) && is_fixed(f) && spans(right_, g, left_.find(f)->extent)) {
+      give_digits(f, g);
     } else if (free(left_, f)) {
       piece(right_, g, f, left_.find(f)->extent);
     } else if (free(right_, g)) {
@@ -128,6 +131,20 @@ class Matcher {
       if (from.find(v)) from.bound[v] = true;
   }
 
+  /// Each dim that `value` spans is a digit of a fixed axis.
+  void give_digits(Expr axis, Expr value) {
+    std::vector<Expr> vars;
+    syms_.variables(value, vars);
+    for (Expr v : vars) {
+      const Axis* dim = right_.find(v);
+      if (!dim) continue;
+      const Expr above = syms_.floordiv(axis, *syms_.stride(value, v));
+      right_.bound[v] = true;
+      right_.given[v] = syms_.mod(above, dim->extent);
+    }
+    left_.bound[axis] = true;
+  }
+
   /// `e` is (v // weight) % extent of an axis v of `whole`: one digit of it is `digit`.
   void piece(Loops& whole, Expr e, Expr digit, Expr extent) {
     Expr at = e, weight = syms_.constant(1);
@@ -146,7 +163,7 @@ class Matcher {
     for (auto& [axis, pieces] : whole.pieces) {
       std::vector<std::pair<Expr, Expr>> digits;
       Expr sum = syms_.constant(0);
-      bool all_free = free(whole, axis) && !is_inner(axis);
+      bool all_free = free(whole, axis) && !is_fixed(axis);
       for (const auto& [digit, weight] : pieces) {
         all_free &= free(parts, digit);
         if (!all_free) break;

@@ -26,15 +26,19 @@ StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, con
   const auto add = [](std::vector<BufferId>& list, BufferId b) {
     if (b.valid() && std::find(list.begin(), list.end(), b) == list.end()) list.push_back(b);
   };
+  const auto add_node = [&](const Structured& node) {
+    for (const Access& a : node.inputs) add(out.reads, a.buffer);
+    for (const Access& a : node.outputs) add(out.writes, a.buffer);
+  };
   if (const auto* group = std::get_if<GroupId>(&step)) {
+    if (schedule.groups[*group].node.valid()) add_node(program.structured[schedule.groups[*group].node]);
     for (const Instance& instance : schedule.groups[*group].instances) {
       const Body& body = program.bodies[instance.body];
       for (const Reading& r : readings(program, schedule.recomputed, body)) add(out.reads, r.buffer);
       for (BufferId b : buffers_stored(body)) add(out.writes, b);
     }
   } else if (const auto* node = std::get_if<StructuredId>(&step)) {
-    for (const Access& a : program.structured[*node].inputs) add(out.reads, a.buffer);
-    for (const Access& a : program.structured[*node].outputs) add(out.writes, a.buffer);
+    add_node(program.structured[*node]);
   } else {
     const Control& c = program.controls[std::get<ControlId>(step)];
     if (const auto* branch = std::get_if<If>(&c.kind)) add(out.reads, branch->predicate);
@@ -141,7 +145,7 @@ class MemoryPlanner {
       return std::find(stored.begin(), stored.end(), b) != stored.end();
     };
     const auto by = std::find_if(group.instances.begin(), group.instances.end(), stores);
-    if (!by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
+    if (by == group.instances.end() || !by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
     return std::any_of(group.instances.begin(), group.instances.end(), [&](const Instance& i) {
       if (i.stage == by->stage) return false;
       const std::vector<Reading> reads = readings(program_, schedule_.recomputed, program_.bodies[i.body]);

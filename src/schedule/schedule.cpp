@@ -139,12 +139,7 @@ class Grouper {
     StepId home;
     if (fuse_) {
       for (StepId candidate : candidates(needs, reads)) {
-        Draft* draft = draft_of(candidate);
-        if (!draft || reaches_around(candidate, needs)) continue;
-        Decision d = join(program_, out_.recomputed, *draft, id);
-        const bool yes = d.yes;
-        out_.decisions.push_back(std::move(d));
-        if (yes) {
+        if (!reaches_around(candidate, needs) && joins(candidate, id)) {
           home = candidate;
           break;
         }
@@ -162,6 +157,28 @@ class Grouper {
       std::vector<StepId>& list = readers_[r.buffer];
       if (list.empty() || list.back() != home) list.push_back(home);
     }
+  }
+
+  bool joins(StepId step, BodyId id) {
+    Draft* draft = draft_of(step);
+    std::optional<Draft> around;
+    if (const auto* node = std::get_if<StructuredId>(&steps_[step].what)) {
+      std::variant<Draft, std::string> started = start_group(program_, *node);
+      if (const auto* why = std::get_if<std::string>(&started)) {
+        out_.decisions.push_back({false, program_.structured[*node].name, program_.bodies[id].name, *why});
+        return false;
+      }
+      around = std::get<Draft>(std::move(started));
+      draft = &*around;
+    }
+    if (!draft) return false;  // a sub-program
+    out_.decisions.push_back(join(program_, out_.recomputed, *draft, id));
+    const bool yes = out_.decisions.back().yes;
+    if (yes && around) {
+      steps_[step].what = drafts_.size();
+      drafts_.push_back(std::move(*around));
+    }
+    return yes;
   }
 
   Draft* draft_of(StepId step) {

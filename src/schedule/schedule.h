@@ -37,12 +37,14 @@ struct Decision {
 };
 
 /// Bodies that become one kernel. `grid` axes are parallel; `inner` ones are the row that loops of its
-/// stages go over, in order: what the bodies reduce or scan.
+/// stages go over, in order: what the bodies reduce or scan. A group around a structured node is its
+/// epilogue: the bodies run on each finished block of the node's result, and `grid` is the node's output dims.
 struct Group {
   std::string name;
   std::vector<Axis> grid;
   std::vector<Axis> inner;
   std::vector<Instance> instances;
+  StructuredId node;  // or invalid
   bool init = false;
 };
 

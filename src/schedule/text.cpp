@@ -40,6 +40,7 @@ class SchedulePrinter {
     if (!g.inner.empty()) head += " | " + axes(g.inner);
     out_.raw_line(head);
     out_.indent();
+    if (g.node.valid()) print(program_.structured[g.node]);
     for (const Instance& i : g.instances) {
       const Body& body = program_.bodies[i.body];
       std::vector<std::string> dims;

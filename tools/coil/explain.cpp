@@ -103,13 +103,18 @@ class StepPrinter {
     const std::string number = str("{}{}{}  ", indent, index < 10 ? " " : "", index);
     if (const auto* g = std::get_if<GroupId>(&what)) {
       const Group& group = s.schedule.groups[*g];
-      const u32 kernel = std::get<runtime::Launch>(plan).kernel;
-      print(str("{}{} {}\n", number, terminal_.green(str("kernel k{}", kernel)),
-                terminal_.bold(group.name)));
-      for (const Instance& i : group.instances) {
-        const Body& body = s.program.bodies[i.body];
-        source(s, body.name, body.from, body.locs, indent);
+      if (const auto* call = std::get_if<runtime::Call>(&plan)) {
+        print(str("{}{} {}\n", number,
+                  terminal_.green(str("template {} with epilogue k{}", call->name, call->epilogue->kernel)),
+                  terminal_.bold(group.name)));
+        const Structured& node = s.program.structured[group.node];
+        source(s, node.name, node.from, node.locs, indent);
+      } else {
+        print(str("{}{} {}\n", number,
+                  terminal_.green(str("kernel k{}", std::get<runtime::Launch>(plan).kernel)),
+                  terminal_.bold(group.name)));
       }
+      for (const Instance& i : group.instances) bodies(s, s.program.bodies[i.body], indent);
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
       print(str("{}{} {}\n", number,
@@ -124,6 +129,14 @@ class StepPrinter {
     traffic(s, what, indent);
     if (const auto* control = std::get_if<ControlId>(&what))
       branches(s, s.program.controls[*control], indent);
+  }
+
+  /// A body, after those that it computes again.
+  void bodies(const Scope& s, const Body& body, const std::string& indent) const {
+    for (const Inst& i : body.insts)
+      if (i.kind == InstKind::Load && s.schedule.recomputed.get(i.buffer).valid())
+        bodies(s, s.program.bodies[s.schedule.recomputed.get(i.buffer)], indent);
+    source(s, body.name, body.from, body.locs, indent);
   }
 
   /// Which ops of level 0 a body or node computes, and whose code that is.
@@ -154,7 +167,8 @@ class StepPrinter {
     const auto names = [&](const std::vector<BufferId>& buffers) {
       std::vector<std::string> all;
       for (BufferId b : buffers)
-        if (s.schedule.buffers.get(b).place != Place::Gone) add_once(all, describe(s, b));
+        if (const Place p = s.schedule.buffers.get(b).place; p != Place::Gone && p != Place::Kept)
+          add_once(all, describe(s, b));
       return all.empty() ? std::string("nothing") : list(all);
     };
     print(terminal_.dim(str("{}      reads    {}\n", indent, names(used.reads))));

@@ -35,6 +35,9 @@ class Counter {
       } else if (const auto* c = std::get_if<Call>(&step)) {
         ++out_.calls;
         for (const PlanOperand& o : c->operands) buffers.insert(o.buffer);
+        if (c->epilogue) buffers.insert(c->epilogue->buffers.begin(), c->epilogue->buffers.end());
+        buffers.erase(runtime::kBlockBuffer);
+        std::erase_if(buffers, [&](u32 b) { return plan.buffers[b].where == runtime::Where::Nowhere; });
       } else if (const auto* copy = std::get_if<CopyStep>(&step)) {
         buffers = {copy->from, copy->to};
       }
