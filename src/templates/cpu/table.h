@@ -22,6 +22,10 @@ struct CpuTemplates {
 
   void (*conv)(const ConvArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*conv_scratch_bytes)(const ConvArgs& args, int threads);
+  /// The weights in the kernel's own layout, for ConvArgs::packed_w. Depends on groups, ic, oc, w, the
+  /// dims' kernels and the dtypes, not on n, x, y or the sizes of images. As pack_b otherwise.
+  i64 (*packed_w_bytes)(const ConvArgs& args);
+  void (*pack_w)(const ConvArgs& args, void* packed);
 
   void (*attention)(const AttentionArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*attention_scratch_bytes)(const AttentionArgs& args, int threads);
