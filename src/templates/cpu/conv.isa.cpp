@@ -18,7 +18,7 @@ namespace {
 
 // A panel of inputs is read where it lies for at most so many tiles of output channels; for more, a
 // dense copy is quicker.
-constexpr i64 kMostTilesDirect = 4;
+constexpr i64 kMostTilesDirect = 16;
 
 /// Columns of a panel: runs of positions, each with the offset of its first input.
 struct PanelRuns {
@@ -114,8 +114,11 @@ struct ConvTask {
     for (i64 i = 0; i < rows; i += step) {
       const auto a = call.weights.tile(group, row + i, k0, smaller(step, rows - i));
       Acc* to = work.sums + i * kBlockN + j;
-      if (offsets) multiply_tile_by<Acc>(a, b, ListedRows{offsets}, kc, to, kBlockN, k0 == 0);
-      else multiply_tile<Acc>(a, b, kc, to, kBlockN, k0 == 0);
+      if (offsets) {
+        multiply_tile_by<Acc, Tile<Acc>::kVectors>(a, b, ListedRows{offsets}, kc, to, kBlockN, k0 == 0);
+      } else {
+        multiply_tile<Acc>(a, b, kc, to, kBlockN, k0 == 0, cols - j);
+      }
     }
   }
 

@@ -17,6 +17,7 @@ template <class Acc>
 struct ConvPlan {
   ConvShape s;
   ConvKind kind = ConvKind::Direct;
+  bool padded = false;            // some output may read padding, of floats
   bool x_in_place = false;        // the direct kernel reads x itself
   bool weights_in_place = false;  // w is the matrix [oc][k] of accumulators
   i64 height;                     // of a tile
@@ -33,6 +34,7 @@ struct ConvPlan {
     else if (single && flat) kind = ConvKind::Depthwise;
     weights_in_place = lie_as_matrix(c);
     if (s.positions <= 0 || c.n <= 0) return;
+    padded = kernel::kIsFloat<Acc> && (c.transposed || reaches_outside());
     if (kind == ConvKind::Direct) {
       x_in_place = inputs_lie_well(c);
       images = choose_images(c, threads);
@@ -57,17 +59,17 @@ struct ConvPlan {
   i64 image_elements(const ConvArgs& c) const { return c.ic * Planes(s).channel; }
   i64 plane_bytes(const ConvArgs& c) const {
     if (kind != ConvKind::Direct || x_in_place) return 0;
-    return round_up(images * image_elements(c) * i64(sizeof(Acc)) + 2 * kCacheLine, kCacheLine);
+    return round_up(images * image_elements(c) * i64(sizeof(Acc)) + 4 * kCacheLine, kCacheLine);
   }
   i64 dw_input_rows() const {
     return (dw_rows - 1) * Planes(s).step[1] + (s.d[1].kernel - 1) * s.d[1].dilation + 1;
   }
   i64 dw_input_bytes() const {
-    return round_up(dw_input_rows() * Planes(s).pitch * i64(sizeof(Acc)) + 2 * kCacheLine, kCacheLine);
+    return round_up(dw_input_rows() * Planes(s).pitch * i64(sizeof(Acc)) + 4 * kCacheLine, kCacheLine);
   }
   i64 worker_bytes() const {
     if (kind != ConvKind::Depthwise) return Workspace<Acc>::kBytes;
-    const i64 sums = dw_rows * s.d[2].output * i64(sizeof(Acc)) + 2 * kCacheLine;
+    const i64 sums = dw_rows * s.d[2].output * i64(sizeof(Acc)) + 4 * kCacheLine;
     return dw_input_bytes() + round_up(sums, kCacheLine);
   }
   i64 shared_bytes(const ConvArgs& c) const {
@@ -84,13 +86,17 @@ struct ConvPlan {
     }
     return (s.ic == 1 || c.w_strides[1] == expected) && (c.oc == 1 || c.w_strides[0] == s.k);
   }
+  bool reaches_outside() const {
+    for (const ConvDim& d : s.d) {
+      const i64 last = (d.output - 1) * d.stride + (d.kernel - 1) * d.dilation - d.pad;
+      if (d.pad > 0 || last >= d.input) return true;
+    }
+    return false;
+  }
   /// Whether rows of x are contiguous and no kernel position leaves x; elements that need a
   /// conversion are converted once, so not where several positions read them.
   bool inputs_lie_well(const ConvArgs& c) const {
-    if (s.d[2].stride != 1 || s.x_stride[2] != 1) return false;
-    for (const ConvDim& d : s.d) {
-      if (d.pad != 0 || (d.output - 1) * d.stride + (d.kernel - 1) * d.dilation >= d.input) return false;
-    }
+    if (s.d[2].stride != 1 || s.x_stride[2] != 1 || reaches_outside()) return false;
     return in_place<Acc>(c.in) || s.kernel == 1;
   }
   i64 choose_images(const ConvArgs& c, int threads) const {
@@ -177,19 +183,21 @@ static Acc sum_inside(const ConvCall<Acc>& call, i64 image, i64 group, i64 o, co
   return total;
 }
 
+/// Adds `bias` to count elements, up to a register's width more; whether a result is NaN.
 template <class Acc>
-static bool has_nan(const Acc* x, i64 count) {
+static bool add_bias(Acc* x, i64 count, Acc bias) {
   constexpr int lanes = Tile<Acc>::kLanes;
-  i64 j = 0;
+  using V = typename Tile<Acc>::Vector;
+  const V add = kernel::like<V>(bias);
   const auto zeros = kernel::native<Acc, lanes>{};
   auto found = zeros != zeros;
-  for (; j + lanes <= count; j += lanes) {
-    const auto v = kernel::load_lanes<Acc, lanes>(x + j).v;
-    found |= v != v;
+  for (i64 j = 0; j < count; j += lanes) {
+    const V v = kernel::add(kernel::load_lanes<Acc, lanes>(x + j), add);
+    found |= v.v != v.v;
+    kernel::to_array(v, x + j);
   }
   bool any = false;
   for (int i = 0; i < lanes; ++i) any = any || found[i] != 0;
-  for (; j < count; ++j) any = any || x[j] != x[j];
   return any;
 }
 
@@ -201,24 +209,22 @@ struct ConvBlock {
   Acc* sums;
   i64 ld;
 
-  /// The kernels multiply the zeros of padding too, which is right unless the weight is infinite or
-  /// NaN; then, and only then, the sum is NaN and is made again without them.
-  void repair() const {
-    if constexpr (kernel::kIsFloat<Acc>) {
-      const ConvShape& s = call.s;
-      for (i64 i = 0; i < rows; ++i) {
-        if (!has_nan(sums + i * ld, cols)) continue;
-        for (i64 j = 0; j < cols; ++j) {
-          Acc& x = sums[i * ld + j];
-          if (x == x) continue;
-          Run run;
-          cut_runs(s, col + j, 1, &run);
-          if (may_touch_padding(run.o)) x = sum_inside(call, image, group, row + i, run.o);
-        }
+  /// Adds the bias to row i. The kernels multiply the zeros of padding too, which is right unless the
+  /// weight is infinite or NaN; then, and only then, the sum is NaN and is made again without them.
+  void settle(i64 i) const {
+    const i64 channel = group * call.s.oc + row + i;
+    const Acc bias = call.bias ? call.bias[channel] : Acc(-0.0);  // which changes nothing
+    if (!add_bias(sums + i * ld, cols, bias) || !call.plan.padded) return;
+    for (i64 j = 0; j < cols; ++j) {
+      Acc& x = sums[i * ld + j];
+      if (x == x) continue;
+      Run run;
+      cut_runs(call.s, col + j, 1, &run);
+      if (may_touch_padding(run.o)) {
+        x = kernel::add(sum_inside(call, image, group, row + i, run.o), bias);
       }
     }
   }
-
   bool may_touch_padding(const i64* at) const {
     if (call.c.transposed) return true;
     for (int i = 0; i < 3; ++i) {
@@ -232,12 +238,7 @@ struct ConvBlock {
   void finish() const {
     const ConvArgs& c = call.c;
     const i64 channel = group * call.s.oc + row;
-    repair();
-    for (i64 i = 0; call.bias && i < rows; ++i) {
-      for (i64 j = 0; j < cols; ++j) {
-        sums[i * ld + j] = kernel::add(sums[i * ld + j], call.bias[channel + i]);
-      }
-    }
+    for (i64 i = 0; (call.bias || call.plan.padded) && i < rows; ++i) settle(i);
     if (c.epilogue) {
       c.epilogue(c.epilogue_context, image, channel, rows, col, cols, sums, ld);
     }

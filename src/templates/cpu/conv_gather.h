@@ -32,7 +32,7 @@ template <class Acc, class T>
   i64 i = lo;
   for (; stride == 1 && i < hi; i += 16) {
     const i64 n = smaller(16, hi - i);
-    kernel::store_n(out + i, kernel::cast<Acc>(kernel::load_n(from + i, n)), n);
+    store_first(out + i, kernel::cast<Acc>(kernel::load_n(from + i, n)), n);
   }
   for (; i < hi; ++i) out[i] = kernel::cast_scalar<Acc>(kernel::load1(from + i * stride));
   for (i = hi; i < count; ++i) out[i] = Acc(0);

@@ -133,8 +133,9 @@ struct Planes {
     phases = d.kernel == 1 || d.dilation % d.stride == 0 ? 1 : d.stride;
     phase_size = d.output + (d.kernel - 1) * d.dilation / d.stride;
     pitch = phases * phase_size;
-    // An odd number of cache lines, so that the planes do not share the sets of a cache.
-    channel = (round_up(size[0] * size[1] * pitch, 16) / 16 | 1) * 16;
+    // With room for the 16 elements that copying may write more, and an odd number of cache lines, so
+    // that the planes do not share the sets of a cache.
+    channel = (((size[0] * size[1] * pitch + 15) / 16 + 1) | 1) * 16;
   }
   i64 offset_of_output(const i64* o) const {
     return (o[0] * step[0] * size[1] + o[1] * step[1]) * pitch + o[2];
@@ -147,34 +148,42 @@ struct Planes {
   }
 };
 
-/// Places [0, count) of one phase of a row: the input at first + i * step, or zero outside.
+/// Zeros in out[from, to) and up to 15 elements more.
+template <class Acc>
+static void clear_from(Acc* out, i64 from, i64 to) {
+  for (i64 i = from; i < to; i += 16) kernel::to_array(kernel::splat16(Acc(0)), out + i);
+}
+
+/// Places [0, count) of one phase of a row: the input at first + i * step, or zero outside. Writes up
+/// to 15 elements more.
 template <class Acc, class T>
 static void copy_phase(const T* row, i64 x_stride, const ConvDim& d, i64 first, i64 count, Acc* out) {
   const i64 step = d.stride;
   const i64 lo = first >= 0 ? 0 : smaller((step - 1 - first) / step, count);
   const i64 hi = larger(d.input - 1 < first ? 0 : smaller((d.input - 1 - first) / step + 1, count), lo);
-  for (i64 i = 0; i < lo; ++i) out[i] = Acc(0);
   const i64 jump = step * x_stride;
   const T* from = row + first * x_stride;
+  clear_from(out, 0, lo);
   i64 i = lo;
-  if (jump == 1) {
+  if (jump == 1) {  // the lanes beyond hi are zeros of the padding that follows
     for (; i < hi; i += 16) {
-      const i64 n = smaller(16, hi - i);
-      kernel::store_n(out + i, kernel::cast<Acc>(kernel::load_n(from + i, n)), n);
+      kernel::to_array(kernel::cast<Acc>(kernel::load_n(from + i, smaller(16, hi - i))), out + i);
     }
   }
   if constexpr (kernel::kSame<T, Acc> && sizeof(T) == 4) {
     for (; jump == 2 && i + 5 <= hi; i += 4) {  // the last element that is loaded belongs to i + 4
-      const auto a = kernel::load_lanes<T, 4>(from + 2 * i), b = kernel::load_lanes<T, 4>(from + 2 * i + 4);
+      const auto a = kernel::load_lanes<T, 4>(from + 2 * i);
+      const auto b = kernel::load_lanes<T, 4>(from + 2 * i + 4);
       const kernel::vec<T, 4> even{__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6)};
       kernel::to_array(even, out + i);
     }
   }
   for (; i < hi; ++i) out[i] = kernel::cast_scalar<Acc>(kernel::load1(from + i * jump));
-  for (i = hi; i < count; ++i) out[i] = Acc(0);
+  clear_from(out, i, count);
 }
 
-/// Rows [row, row + rows) of dim 1 (all of dim 0) of one plane. `x` is the channel's first element.
+/// Rows [row, row + rows) of dim 1 (all of dim 0) of one plane, in the order of memory; up to 15
+/// elements more are written. `x` is the channel's first element.
 template <class Acc, class T>
 static void copy_plane(const ConvShape& s, const Planes& planes, const void* x, i64 row, i64 rows,
                        Acc* out) {
@@ -186,7 +195,7 @@ static void copy_plane(const ConvShape& s, const Planes& planes, const void* x, 
     for (i64 y = row; y < row + rows; ++y, out += planes.pitch) {
       const i64 iz = index(0, z), iy = index(1, y);
       if (iz < 0 || iy < 0) {
-        for (i64 i = 0; i < planes.pitch; ++i) out[i] = Acc(0);
+        clear_from(out, 0, planes.pitch);
         continue;
       }
       const T* from = static_cast<const T*>(x) + iz * s.x_stride[0] + iy * s.x_stride[1];

@@ -89,7 +89,7 @@ struct BlockTask {
     const i64 step = height(a);
     for (i64 i = 0; i < rows.count; i += step) {
       multiply_tile<Acc>(a.tile(i, smaller(step, rows.count - i), kc), b, kc,
-                         work.sums + i * ld + j, ld, k0 == 0);
+                         work.sums + i * ld + j, ld, k0 == 0, cols.count - j);
     }
   }
 

@@ -100,22 +100,24 @@ template <class Acc, int Rows, int Vectors, class RowsOfB>
   }
 }
 
-/// multiply_rows for one panel and the number of rows that `a` has.
-template <class Acc, class RowsOfB, int Rows = 1>
+/// multiply_rows for one panel, or its first Vectors registers, and the number of rows that `a` has.
+template <class Acc, int Vectors, class RowsOfB, int Rows = 1>
 [[gnu::always_inline]] inline void multiply_tile_by(TileRows<Acc> a, const Acc* b, RowsOfB rows_of_b,
                                                     i64 k, Acc* c, i64 ld, bool first) {
-  using T = Tile<Acc>;
-  if constexpr (Rows < T::kRows) {
+  if constexpr (Rows < Tile<Acc>::kRows) {
     if (a.rows > Rows) {
-      return multiply_tile_by<Acc, RowsOfB, Rows + 1>(a, b, rows_of_b, k, c, ld, first);
+      return multiply_tile_by<Acc, Vectors, RowsOfB, Rows + 1>(a, b, rows_of_b, k, c, ld, first);
     }
   }
-  multiply_rows<Acc, Rows, T::kVectors>(a, b, rows_of_b, 0, k, c, ld, first);
+  multiply_rows<Acc, Rows, Vectors>(a, b, rows_of_b, 0, k, c, ld, first);
 }
-/// One tile of at most kRows rows over a packed panel.
+/// One tile of at most kRows rows over a packed panel, of which at least `cols` columns are made.
 template <class Acc>
-static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, bool first) {
-  multiply_tile_by<Acc>(a, b, EvenRows{Tile<Acc>::kCols}, k, c, ld, first);
+static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, bool first,
+                          i64 cols = Tile<Acc>::kCols) {
+  using T = Tile<Acc>;
+  if (cols <= T::kLanes) multiply_tile_by<Acc, 1>(a, b, EvenRows{T::kCols}, k, c, ld, first);
+  else multiply_tile_by<Acc, T::kVectors>(a, b, EvenRows{T::kCols}, k, c, ld, first);
 }
 
 /// Rows of the tiles that `rows` rows are cut into: as even as can be.

@@ -6,6 +6,16 @@
 
 namespace coil::templates::COIL_ISA {
 
+/// Writes the first n of 16 lanes as values of type T. In pieces: masked stores are slow on some
+/// processors.
+template <class T, class V>
+[[gnu::always_inline]] inline void store_first(T* p, V x, i64 n) {
+  if (n >= 16) return kernel::store(p, x);
+  kernel::raw_of<T> lanes[16];
+  kernel::to_array(kernel::memory_of<T>::narrow(x), lanes);
+  kernel::copy_first(reinterpret_cast<kernel::raw_of<T>*>(p), lanes, n);
+}
+
 /// Elements (i, p) at data + i*i_stride + p*p_stride, of any type.
 struct Source {
   const void* data;
@@ -108,7 +118,7 @@ static void pack_one_panel(const T* data, Source in, i64 count, i64 k, i64 width
   if (width == 1 && in.p_stride == 1) {  // a row by itself: no transposition
     for (i64 p = 0; p < k; p += 16) {
       const i64 n = smaller(16, k - p);
-      kernel::store_n(out + p, kernel::cast<Acc>(kernel::load_n(data + p, n)), n);
+      store_first(out + p, kernel::cast<Acc>(kernel::load_n(data + p, n)), n);
     }
     return;
   }
@@ -144,7 +154,7 @@ static void pack_panels(Source in, i64 count, i64 k, i64 width, Acc* out) {
         for (i64 i = 0; i < width; i += 16) {
           const i64 n = smaller(16, width - i);
           const i64 there = smaller(n, larger(count - start - i, 0));
-          kernel::store_n(panel + i, kernel::cast<Acc>(kernel::load_n(row + start + i, there)), n);
+          store_first(panel + i, kernel::cast<Acc>(kernel::load_n(row + start + i, there)), n);
         }
       }
     }
@@ -167,7 +177,7 @@ static void store_block(const Acc* block, i64 ld, i64 rows, i64 cols, void* out,
     for (i64 j = 0; j < cols; j += 16) {
       const i64 n = smaller(16, cols - j);
       auto lanes = kernel::cast<Value>(kernel::load_n(from + j, n));
-      if (col_stride == 1) kernel::store_n(to + j, lanes, n);
+      if (col_stride == 1) store_first(to + j, lanes, n);
       else kernel::store_strided_n(to + j * col_stride, col_stride, lanes, n);
     }
   }
