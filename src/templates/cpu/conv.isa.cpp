@@ -1,7 +1,7 @@
-// Convolution as a sum of products over (input channel, kernel position) in tiles of output channels
-// x output positions. Inputs are read through a table of offsets, an indirect convolution (M. Dukhan,
-// "The Indirect Convolution Algorithm", 2019) whose indirection is over kernel positions: padded planes
-// make one table serve every output.
+// Convolution as a sum of products over (input channel, kernel position) in tiles of output
+// channels x output positions. Inputs are read through a table of offsets, an indirect convolution
+// (M. Dukhan, "The Indirect Convolution Algorithm", 2019) whose indirection is over kernel
+// positions: padded planes make one table serve every output.
 
 #include "templates/cpu/conv.h"
 
@@ -29,7 +29,8 @@ struct PanelRuns {
 /// out[p*width + i] = input of position i at offsets[p]; what follows a run is written over by the
 /// next run or row. Reads nothing beyond the runs if Exact, else up to 16 elements more.
 template <class Acc, class T, bool Exact>
-void fill_panel(const T* x, const i64* offsets, i64 kc, const PanelRuns& runs, i64 width, Acc* out) {
+void fill_panel(const T* x, const i64* offsets, i64 kc, const PanelRuns& runs, i64 width,
+                Acc* out) {
   for (i64 p = 0; p < kc; ++p, out += width) {
     const T* from = x + offsets[p];
     for (int r = 0; r < runs.runs; ++r) {
@@ -50,7 +51,8 @@ void fill_panel(const T* x, const i64* offsets, i64 kc, const PanelRuns& runs, i
 /// The code that knows the type of x.
 template <class Acc>
 struct InputFunctions {
-  void (*copy)(const ConvShape&, const Planes&, const void* x, i64 row, i64 rows, Acc* out) = nullptr;
+  void (*copy)(const ConvShape&, const Planes&, const void* x, i64 row, i64 rows,
+               Acc* out) = nullptr;
   void (*gather)(const GatherBlock&, i64 k0, i64 kc, const Run*, int runs, i64 filled, i64 width,
                  Acc* out) = nullptr;
   void (*fill)(const void* x, i64 offset, const i64* offsets, i64 kc, const PanelRuns&, i64 width,
@@ -102,7 +104,7 @@ struct ConvTask {
   /// The place of output `o` relative to its group's inputs.
   i64 place(const i64* o) const {
     const ConvShape& s = call.s;
-    if (planes) return Planes(s).offset_of_output(o);
+    if (planes) return call.plan.planes.offset_of_output(o);
     return o[0] * s.d[0].stride * s.x_stride[0] + o[1] * s.d[1].stride * s.x_stride[1] + o[2];
   }
   i64 group_offset() const {
@@ -115,7 +117,8 @@ struct ConvTask {
       const auto a = call.weights.tile(group, row + i, k0, smaller(step, rows - i));
       Acc* to = work.sums + i * kBlockN + j;
       if (offsets) {
-        multiply_tile_by<Acc, Tile<Acc>::kVectors>(a, b, ListedRows{offsets}, kc, to, kBlockN, k0 == 0);
+        multiply_tile_by<Acc, Tile<Acc>::kVectors>(a, b, ListedRows{offsets}, kc, to, kBlockN,
+                                                   k0 == 0);
       } else {
         multiply_tile<Acc>(a, b, kc, to, kBlockN, k0 == 0, cols - j);
       }
@@ -127,7 +130,8 @@ struct ConvTask {
     const bool lies_there = planes || in_place<Acc>(call.c.in);
     const bool is_whole = count == 1 && runs[0].count == kCols;
     if (is_whole && lies_there && rows <= kMostTilesDirect * call.plan.height) {
-      const Acc* base = planes ? planes : static_cast<const Acc*>(advance(call.c.x, group_offset(), call.c.in));
+      const Acc* base =
+          planes ? planes : static_cast<const Acc*>(advance(call.c.x, group_offset(), call.c.in));
       return multiply_panel(base + place(runs[0].o), offsets, k0, kc, j);
     }
     PanelRuns panel;
@@ -137,8 +141,10 @@ struct ConvTask {
       panel.start[r] = runs[r].start;
       panel.count[r] = runs[r].count;
     }
-    if (planes) fill_panel<Acc, Acc, false>(planes, offsets, kc, panel, kCols, work.b);
-    else input.fill(call.c.x, group_offset(), offsets, kc, panel, kCols, work.b);
+    if (planes)
+      fill_panel<Acc, Acc, false>(planes, offsets, kc, panel, kCols, work.b);
+    else
+      input.fill(call.c.x, group_offset(), offsets, kc, panel, kCols, work.b);
     multiply_panel(work.b, nullptr, k0, kc, j);
   }
 
@@ -171,7 +177,7 @@ struct ConvTask {
 template <class Acc>
 void list_offsets(const ConvArgs& c, const ConvPlan<Acc>& plan, i64* out) {
   const ConvShape& s = plan.s;
-  const Planes planes(s);
+  const Planes& planes = plan.planes;
   const i64 channel = plan.x_in_place ? c.x_strides[1] : planes.channel;
   for (i64 q = 0; q < s.kernel; ++q) {
     i64 tap[3];
@@ -204,10 +210,12 @@ void run_blocks(const ConvCall<Acc>& call, const InputFunctions<Acc>& input, con
     const i64 rest = task / b.row_blocks / b.col_blocks;
     const i64 image = rest / c.groups, group = rest % c.groups;
     const i64 rows = smaller(b.rows, s.oc - row), cols = smaller(b.cols, s.positions - col);
-    const Acc* group_planes =
-        planes ? planes + image * call.plan.image_elements(c) + group * s.ic * Planes(s).channel : nullptr;
-    const ConvTask<Acc> t{call, input, group_planes, first + image, group,
-                          row,  rows,  col,          cols,          Workspace<Acc>(call.workers, worker)};
+    const Acc* group_planes = planes ? planes + image * call.plan.image_elements(c) +
+                                           group * s.ic * call.plan.planes.channel
+                                     : nullptr;
+    const ConvTask<Acc> t{
+        call, input, group_planes, first + image, group,
+        row,  rows,  col,          cols,          Workspace<Acc>(call.workers, worker)};
     t.multiply();
     ConvBlock<Acc>{call, first + image, group, row, rows, col, cols, t.work.sums, kBlockN}.finish();
   });
@@ -221,12 +229,13 @@ void run_direct(const ConvCall<Acc>& call, const InputFunctions<Acc>& input, Acc
   if (call.plan.x_in_place || call.plan.kind == ConvKind::Gathered) {
     return run_blocks<Acc>(call, input, nullptr, 0, c.n, pool);
   }
-  const Planes planes(call.s);
+  const Planes& planes = call.plan.planes;
   for (i64 first = 0; first < c.n; first += chunk) {
     const i64 images = smaller(chunk, c.n - first);
     for_each_task(pool, images * c.ic, [&](i64 i, int) {
       const i64 offset = (first + i / c.ic) * c.x_strides[0] + i % c.ic * c.x_strides[1];
-      call.copy(call.s, planes, advance(c.x, offset, c.in), 0, planes.size[1], memory + i * planes.channel);
+      call.copy(call.s, planes, advance(c.x, offset, c.in), 0, planes.size[1],
+                memory + i * planes.channel);
     });
     run_blocks<Acc>(call, input, memory, first, images, pool);
   }
@@ -238,8 +247,8 @@ void run_depthwise(const ConvCall<Acc>& call, runtime::ThreadPool& pool) {
   const i64 blocks = (height + step - 1) / step;
   for_each_task(pool, call.c.n * call.c.groups * blocks, [&](i64 task, int worker) {
     const i64 row = task % blocks * step, rest = task / blocks;
-    run_depthwise_task(call, rest / call.c.groups, rest % call.c.groups, row, smaller(step, height - row),
-                       worker);
+    run_depthwise_task(call, rest / call.c.groups, rest % call.c.groups, row,
+                       smaller(step, height - row), worker);
   });
 }
 
@@ -255,7 +264,8 @@ void run_conv(const ConvArgs& c, runtime::ThreadPool& pool, void* scratch) {
     return r;
   };
   const InputFunctions<Acc> input = input_functions<Acc>(c.in);
-  ConvCall<Acc> call{c, plan, s, functions_for<Acc>(c.in), functions_for<Acc>(c.out), input.read, input.copy};
+  ConvCall<Acc> call{c,          plan,      s, functions_for<Acc>(c.in), functions_for<Acc>(c.out),
+                     input.read, input.copy};
   const void* weights = c.packed_w ? c.packed_w : c.w;
   if (i64 bytes = plan.weight_bytes(c); bytes > 0) {
     Acc* packed = reinterpret_cast<Acc*>(take(bytes));
@@ -265,8 +275,8 @@ void run_conv(const ConvArgs& c, runtime::ThreadPool& pool, void* scratch) {
     weights = packed;
   }
   const bool is_matrix = !c.packed_w && plan.weights_in_place;
-  call.weights = {static_cast<const Acc*>(weights), is_matrix ? 1 : plan.panel,
-                  is_matrix ? s.oc * s.k : plan.group_elements(), s.k};
+  call.weights = {static_cast<const Acc*>(weights),
+                  is_matrix ? WeightLayout{1, s.oc, s.k} : plan.packed_layout()};
   if (c.bias) {
     Acc* bias = reinterpret_cast<Acc*>(take(plan.bias_bytes(c)));
     call.in.pack({c.bias, 0, c.bias_stride}, 1, c.oc, 1, bias);
@@ -277,23 +287,25 @@ void run_conv(const ConvArgs& c, runtime::ThreadPool& pool, void* scratch) {
   call.offsets = offsets;
   Acc* planes = reinterpret_cast<Acc*>(take(plan.plane_bytes(c)));
   call.workers = memory;
-  if (plan.kind == ConvKind::Depthwise) run_depthwise(call, pool);
-  else run_direct(call, input, planes, pool);
+  if (plan.kind == ConvKind::Depthwise)
+    run_depthwise(call, pool);
+  else
+    run_direct(call, input, planes, pool);
 }
 
 }  // namespace
 
 void conv(const ConvArgs& c, runtime::ThreadPool& pool, void* scratch) {
-  with_accumulator(c.in, c.out, [&](auto acc) {
-    run_conv<typename decltype(acc)::type>(c, pool, scratch);
-  });
+  with_accumulator(c.in, c.out,
+                   [&](auto acc) { run_conv<typename decltype(acc)::type>(c, pool, scratch); });
 }
 
 i64 conv_scratch_bytes(const ConvArgs& c, int threads) {
   i64 bytes = 0;
   with_accumulator(c.in, c.out, [&](auto acc) {
     const ConvPlan<typename decltype(acc)::type> plan(c, threads);
-    if (c.n > 0 && plan.s.positions > 0) bytes = plan.shared_bytes(c) + plan.worker_bytes() * threads;
+    if (c.n > 0 && plan.s.positions > 0)
+      bytes = plan.shared_bytes(c) + plan.worker_bytes() * threads;
   });
   return bytes;
 }

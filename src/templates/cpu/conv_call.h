@@ -1,6 +1,6 @@
 #pragma once
-// What every convolution does around its sums: weights and scratch before, bias, epilogue and storing
-// after. Included by *.isa.cpp only.
+// What every convolution does around its sums: weights and scratch before, bias, epilogue and
+// storing after. Included by *.isa.cpp only.
 
 #include "templates/cpu/conv_shape.h"
 
@@ -16,6 +16,7 @@ enum class ConvKind : u8 {
 template <class Acc>
 struct ConvPlan {
   ConvShape s;
+  Planes planes;  // of the direct and the depthwise kind
   ConvKind kind = ConvKind::Direct;
   bool padded = false;            // some output may read padding, of floats
   bool x_in_place = false;        // the direct kernel reads x itself
@@ -25,13 +26,15 @@ struct ConvPlan {
   i64 images = 1;                 // whose planes stand in scratch at a time
   i64 dw_rows = 1;                // output rows of a depthwise task
 
-  ConvPlan(const ConvArgs& c, int threads) : s(c) {
+  ConvPlan(const ConvArgs& c, int threads) : s(c), planes(s) {
     height = tile_height<Acc>(s.oc);
     const bool single = !c.transposed && s.ic == 1 && s.oc < Tile<Acc>::kRows && s.k <= kBlockK;
     panel = single ? 1 : height;  // must not depend on the sizes of images
     const bool flat = s.d[0].kernel == 1 && s.d[0].output == 1;
-    if (c.transposed) kind = ConvKind::Gathered;
-    else if (single && flat) kind = ConvKind::Depthwise;
+    if (c.transposed)
+      kind = ConvKind::Gathered;
+    else if (single && flat)
+      kind = ConvKind::Depthwise;
     weights_in_place = lie_as_matrix(c);
     if (s.positions <= 0 || c.n <= 0) return;
     padded = kernel::kIsFloat<Acc> && (c.transposed || reaches_outside());
@@ -42,9 +45,9 @@ struct ConvPlan {
     if (kind == ConvKind::Depthwise) dw_rows = choose_rows(c, threads);
   }
 
-  i64 group_elements() const { return round_up(s.oc, panel) * s.k; }
+  WeightLayout packed_layout() const { return {panel, round_up(s.oc, panel), s.k}; }
   i64 packed_bytes(const ConvArgs& c) const {
-    return round_up(c.groups * group_elements() * i64(sizeof(Acc)), kCacheLine);
+    return round_up(c.groups * packed_layout().group_elements() * i64(sizeof(Acc)), kCacheLine);
   }
   i64 weight_bytes(const ConvArgs& c) const {
     return c.packed_w || weights_in_place ? 0 : packed_bytes(c);
@@ -56,16 +59,16 @@ struct ConvPlan {
     return kind == ConvKind::Gathered ? 0 : round_up(s.k * i64(sizeof(i64)), kCacheLine);
   }
   /// The planes of one image, and room for a register beyond the last.
-  i64 image_elements(const ConvArgs& c) const { return c.ic * Planes(s).channel; }
+  i64 image_elements(const ConvArgs& c) const { return c.ic * planes.channel; }
   i64 plane_bytes(const ConvArgs& c) const {
     if (kind != ConvKind::Direct || x_in_place) return 0;
     return round_up(images * image_elements(c) * i64(sizeof(Acc)) + 4 * kCacheLine, kCacheLine);
   }
   i64 dw_input_rows() const {
-    return (dw_rows - 1) * Planes(s).step[1] + (s.d[1].kernel - 1) * s.d[1].dilation + 1;
+    return (dw_rows - 1) * planes.step[1] + (s.d[1].kernel - 1) * s.d[1].dilation + 1;
   }
   i64 dw_input_bytes() const {
-    return round_up(dw_input_rows() * Planes(s).pitch * i64(sizeof(Acc)) + 4 * kCacheLine, kCacheLine);
+    return round_up(dw_input_rows() * planes.pitch * i64(sizeof(Acc)) + 4 * kCacheLine, kCacheLine);
   }
   i64 worker_bytes() const {
     if (kind != ConvKind::Depthwise) return Workspace<Acc>::kBytes;
@@ -125,27 +128,40 @@ struct ConvCall {
   Acc (*read)(const void* x, i64 offset);
   void (*copy)(const ConvShape&, const Planes&, const void* x, i64 row, i64 rows, Acc* out);
   ConvWeights<Acc> weights{};
-  const Acc* bias = nullptr;       // [oc] or null
-  const i64* offsets = nullptr;    // of a group's k, from the place of an output
+  const Acc* bias = nullptr;     // [oc] or null
+  const i64* offsets = nullptr;  // of a group's k, from the place of an output
   char* workers = nullptr;
 };
 
+/// Packs output channels [o, o + panel) of a group.
 template <class Acc>
-static void pack_weights(const ConvArgs& c, const ConvPlan<Acc>& plan, const ElementFunctions<Acc>& in,
-                         i64 group, i64 o, Acc* out) {
+static void pack_weights(const ConvArgs& c, const ConvPlan<Acc>& plan,
+                         const ElementFunctions<Acc>& in, i64 group, i64 o, Acc* out) {
   const ConvShape& s = plan.s;
-  const i64 height = plan.panel, count = smaller(height, s.oc - o);
+  const WeightLayout layout = plan.packed_layout();
+  const i64 count = smaller(plan.panel, s.oc - o);
   const i64 step = c.w_strides[c.transposed ? 1 : 0];  // from one output channel to the next
-  for (i64 channel = 0; channel < s.ic; ++channel) {
-    const i64 lead = c.transposed ? group * s.ic + channel : group * s.oc + o;
-    const i64 second = c.transposed ? o : channel;
-    for (i64 z = 0; z < s.d[0].kernel; ++z) {
-      for (i64 y = 0; y < s.d[1].kernel; ++y, out += s.d[2].kernel * height) {
-        const i64 offset = lead * c.w_strides[0] + second * c.w_strides[1] + z * s.w_stride[0] +
-                           y * s.w_stride[1];
-        in.pack({advance(c.w, offset, c.in), step, s.w_stride[2]}, count, s.d[2].kernel, height, out);
-      }
+  // Elements [p, p + n) of k, which are p_stride apart from `from` on.
+  const auto pack = [&](i64 from, i64 p_stride, i64 p, i64 n) {
+    while (n > 0) {
+      const i64 piece = smaller(n, kBlockK - p % kBlockK);
+      in.pack({advance(c.w, from, c.in), step, p_stride}, count, piece, plan.panel,
+              out + group * layout.group_elements() + layout.offset(o, p));
+      p += piece;
+      n -= piece;
+      from += piece * p_stride;
     }
+  };
+  if (plan.weights_in_place) return pack((group * s.oc + o) * s.k, 1, 0, s.k);
+  const i64 row = s.d[2].kernel;
+  for (i64 p = 0; p < s.k; p += row) {
+    const i64 channel = p / s.kernel;
+    i64 tap[3];
+    tap_of(s, p % s.kernel, tap);
+    const i64 lead = c.transposed ? group * s.ic + channel : group * s.oc + o;
+    pack(lead * c.w_strides[0] + (c.transposed ? o : channel) * c.w_strides[1] +
+             tap[0] * s.w_stride[0] + tap[1] * s.w_stride[1],
+         s.w_stride[2], p, row);
   }
 }
 /// All weights; run(count, f) calls f(i) for i < count.
@@ -153,10 +169,8 @@ template <class Acc, class Run>
 static void pack_all_weights(const ConvArgs& c, const ConvPlan<Acc>& plan, Acc* out, Run run) {
   const ElementFunctions<Acc> in = functions_for<Acc>(c.in);
   const i64 panels = (plan.s.oc + plan.panel - 1) / plan.panel;
-  run(c.groups * panels, [&](i64 i) {
-    const i64 group = i / panels, o = i % panels * plan.panel;
-    pack_weights(c, plan, in, group, o, out + group * plan.group_elements() + o * plan.s.k);
-  });
+  run(c.groups * panels,
+      [&](i64 i) { pack_weights(c, plan, in, i / panels, i % panels * plan.panel, out); });
 }
 
 /// One element of the sum without the products of padding, in the order of the sum.
@@ -174,7 +188,8 @@ static Acc sum_inside(const ConvCall<Acc>& call, i64 image, i64 group, i64 o, co
       inside = inside && index >= 0;
       offset += index * s.x_stride[i];
     }
-    if (inside) partial = multiply_add(call.weights.at(group, o, p), call.read(call.c.x, offset), partial);
+    if (inside)
+      partial = multiply_add(call.weights.at(group, o, p), call.read(call.c.x, offset), partial);
     if ((p + 1) % kBlockK == 0 || p + 1 == s.k) {
       total = p < kBlockK ? partial : kernel::add(total, partial);
       partial = 0;
@@ -209,8 +224,9 @@ struct ConvBlock {
   Acc* sums;
   i64 ld;
 
-  /// Adds the bias to row i. The kernels multiply the zeros of padding too, which is right unless the
-  /// weight is infinite or NaN; then, and only then, the sum is NaN and is made again without them.
+  /// Adds the bias to row i. The kernels multiply the zeros of padding too, which is right unless
+  /// the weight is infinite or NaN; then, and only then, the sum is NaN and is made again without
+  /// them.
   void settle(i64 i) const {
     const i64 channel = group * call.s.oc + row + i;
     const Acc bias = call.bias ? call.bias[channel] : Acc(-0.0);  // which changes nothing

@@ -1,6 +1,6 @@
 #pragma once
-// Depthwise convolution: a task copies the rows it needs of one input plane, padded and cut by phase,
-// and sums the kernel positions with lanes along the row. Included by conv.isa.cpp only.
+// Depthwise convolution: a task copies the rows it needs of one input plane, padded and cut by
+// phase, and sums the kernel positions with lanes along the row. Included by conv.isa.cpp only.
 
 #include "templates/cpu/conv_call.h"
 
@@ -35,8 +35,8 @@ template <class Acc, int Rows>
 /// One register's width of `rows` output rows. A row shorter than a register is written from the
 /// first row on, so that each repairs what the one before wrote over it.
 template <class Acc>
-static void sum_column(const Acc* in, i64 in_step, const i64* offsets, const Acc* w, i64 k, i64 rows,
-                       Acc* out, i64 out_step) {
+static void sum_column(const Acc* in, i64 in_step, const i64* offsets, const Acc* w, i64 k,
+                       i64 rows, Acc* out, i64 out_step) {
   const auto some = [&](auto count) {
     constexpr int n = decltype(count)::value;
     for (; rows >= n; rows -= n, in += n * in_step, out += n * out_step) {
@@ -55,7 +55,7 @@ static void run_depthwise_task(const ConvCall<Acc>& call, i64 image, i64 group, 
   constexpr i64 lanes = Tile<Acc>::kLanes;
   const ConvArgs& c = call.c;
   const ConvShape& s = call.s;
-  const Planes planes(s);
+  const Planes& planes = call.plan.planes;
   char* memory = call.workers + worker * call.plan.worker_bytes();
   Acc* in = reinterpret_cast<Acc*>(memory);
   Acc* sums = reinterpret_cast<Acc*>(memory + call.plan.dw_input_bytes());
@@ -67,7 +67,8 @@ static void run_depthwise_task(const ConvCall<Acc>& call, i64 image, i64 group, 
     const Acc* w = call.weights.tile(group, o, 0, 1).data;
     for (i64 j = 0; j < width; j += lanes) {
       const i64 at = larger(smaller(j, width - lanes), 0);  // the last register overlaps
-      sum_column(in + at, planes.step[1] * planes.pitch, call.offsets, w, s.k, rows, sums + at, width);
+      sum_column(in + at, planes.step[1] * planes.pitch, call.offsets, w, s.k, rows, sums + at,
+                 width);
     }
     const i64 count = rows * width;
     ConvBlock<Acc>{call, image, group, o, 1, row * width, count, sums, count}.finish();

@@ -1,5 +1,6 @@
 #pragma once
-// What follows from ConvArgs: the three-dim shape, where inputs lie, how weights are held. Included by
+// What follows from ConvArgs: the three-dim shape, where inputs lie, how weights are held. Included
+// by
 // *.isa.cpp only.
 
 #include "templates/cpu/conv.h"
@@ -7,8 +8,8 @@
 
 namespace coil::templates::COIL_ISA {
 
-/// ConvArgs with three spatial dims (leading ones of size 1) and what follows from it. The last dim is
-/// the one that most positions lie along.
+/// ConvArgs with three spatial dims (leading ones of size 1) and what follows from it. The last dim
+/// is the one that most positions lie along.
 struct ConvShape {
   ConvDim d[3];
   i64 x_stride[3], w_stride[3], y_stride[3];
@@ -52,7 +53,8 @@ struct ConvShape {
   bool is_pointwise(int i) const {
     return d[i].kernel == 1 && d[i].stride == 1 && d[i].pad == 0 && d[i].output == d[i].input;
   }
-  /// Makes one dim of dims i and i+1 where the kernel is a point in both and rows follow each other.
+  /// Makes one dim of dims i and i+1 where the kernel is a point in both and rows follow each
+  /// other.
   void merge(int i) {
     const ConvDim &outer = d[i], &inner = d[i + 1];
     if (outer.output == 1 || !is_pointwise(i) || !is_pointwise(i + 1)) return;
@@ -111,10 +113,10 @@ static inline void tap_of(const ConvShape& s, i64 at, i64* tap) {
   tap[0] = at / s.d[2].kernel / s.d[1].kernel;
 }
 
-/// Input planes as the direct kernels read them, so that a row of outputs reads a row of inputs one by
-/// one at every kernel position: padded, and cut by phase along the last dim where its stride is not 1
-/// (index i of the padded row stands at place i / stride of phase i % stride). A dim whose kernel is a
-/// point holds only the rows that are read.
+/// Input planes as the direct kernels read them, so that a row of outputs reads a row of inputs one
+/// by one at every kernel position: padded, and cut by phase along the last dim where its stride is
+/// not 1 (index i of the padded row stands at place i / stride of phase i % stride). A dim whose
+/// kernel is a point holds only the rows that are read.
 struct Planes {
   i64 size[2];     // rows of the first two dims
   i64 step[2];     // rows from one output to the next
@@ -133,8 +135,8 @@ struct Planes {
     phases = d.kernel == 1 || d.dilation % d.stride == 0 ? 1 : d.stride;
     phase_size = d.output + (d.kernel - 1) * d.dilation / d.stride;
     pitch = phases * phase_size;
-    // With room for the 16 elements that copying may write more, and an odd number of cache lines, so
-    // that the planes do not share the sets of a cache.
+    // With room for the 16 elements that copying may write more, and an odd number of cache lines,
+    // so that the planes do not share the sets of a cache.
     channel = (((size[0] * size[1] * pitch + 15) / 16 + 1) | 1) * 16;
   }
   i64 offset_of_output(const i64* o) const {
@@ -154,13 +156,40 @@ static void clear_from(Acc* out, i64 from, i64 to) {
   for (i64 i = from; i < to; i += 16) kernel::to_array(kernel::splat16(Acc(0)), out + i);
 }
 
-/// Places [0, count) of one phase of a row: the input at first + i * step, or zero outside. Writes up
-/// to 15 elements more.
+/// out[i] = from[2*i] for i < N; reads one element more.
+template <int N, class Acc>
+[[gnu::always_inline]] inline void copy_every_second(const Acc* from, Acc* out) {
+  const auto a = kernel::load_lanes<Acc, N>(from), b = kernel::load_lanes<Acc, N>(from + N);
+  if constexpr (N == 8) {
+    const kernel::vec<Acc, N> r{__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14)};
+    kernel::to_array(r, out);
+  } else {
+    static_assert(N == 4);
+    kernel::to_array(kernel::vec<Acc, N>{__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6)}, out);
+  }
+}
+/// out[i] = from[2*i] for i < count, but for the last few; returns how many. Reads nothing beyond
+/// the last element.
+template <class Acc>
+static i64 copy_most_seconds(const Acc* from, i64 count, Acc* out) {
+  constexpr int lanes = Tile<Acc>::kLanes >= 8 ? 8 : 4;
+  i64 i = 0;
+  for (; i + lanes < count; i += lanes) copy_every_second<lanes>(from + 2 * i, out + i);
+  for (; i + 4 < count; i += 4) copy_every_second<4>(from + 2 * i, out + i);
+  if (count <= 4) return i;
+  copy_every_second<4>(from + 2 * (count - 5), out + count - 5);
+  return count - 1;
+}
+
+/// Places [0, count) of one phase of a row: the input at first + i * step, or zero outside. Writes
+/// up to 15 elements more.
 template <class Acc, class T>
-static void copy_phase(const T* row, i64 x_stride, const ConvDim& d, i64 first, i64 count, Acc* out) {
+static void copy_phase(const T* row, i64 x_stride, const ConvDim& d, i64 first, i64 count,
+                       Acc* out) {
   const i64 step = d.stride;
   const i64 lo = first >= 0 ? 0 : smaller((step - 1 - first) / step, count);
-  const i64 hi = larger(d.input - 1 < first ? 0 : smaller((d.input - 1 - first) / step + 1, count), lo);
+  const i64 hi =
+      larger(d.input - 1 < first ? 0 : smaller((d.input - 1 - first) / step + 1, count), lo);
   const i64 jump = step * x_stride;
   const T* from = row + first * x_stride;
   clear_from(out, 0, lo);
@@ -171,12 +200,7 @@ static void copy_phase(const T* row, i64 x_stride, const ConvDim& d, i64 first, 
     }
   }
   if constexpr (kernel::kSame<T, Acc> && sizeof(T) == 4) {
-    for (; jump == 2 && i + 5 <= hi; i += 4) {  // the last element that is loaded belongs to i + 4
-      const auto a = kernel::load_lanes<T, 4>(from + 2 * i);
-      const auto b = kernel::load_lanes<T, 4>(from + 2 * i + 4);
-      const kernel::vec<T, 4> even{__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6)};
-      kernel::to_array(even, out + i);
-    }
+    if (jump == 2 && hi > lo) i += copy_most_seconds(from + 2 * lo, hi - lo, out + lo);
   }
   for (; i < hi; ++i) out[i] = kernel::cast_scalar<Acc>(kernel::load1(from + i * jump));
   clear_from(out, i, count);
@@ -207,21 +231,34 @@ static void copy_plane(const ConvShape& s, const Planes& planes, const void* x, 
   }
 }
 
-/// Weights as panels of `height` output channels: element (o, p) of a group stands at
-/// (o - o % height) * k + p * height + o % height; height 1 is the matrix [oc][k].
+/// Weights of a group: the matrix [oc][k] (panel 1), or for each block of kBlockK of k, one after
+/// the other, panels of `panel` output channels, each with its channels side by side at every place
+/// of k. The direct kernel reads those in the order of memory.
+struct WeightLayout {
+  i64 panel, padded_oc, k;
+
+  i64 group_elements() const { return padded_oc * k; }
+  i64 offset(i64 o, i64 p) const {
+    if (panel == 1) return o * k + p;
+    const i64 k0 = p / kBlockK * kBlockK, kc = smaller(kBlockK, k - k0);
+    return padded_oc * k0 + (o - o % panel) * kc + (p - k0) * panel + o % panel;
+  }
+};
+
 template <class Acc>
 struct ConvWeights {
   const Acc* data;
-  i64 height;
-  i64 group;  // elements of a group
-  i64 k;
+  WeightLayout layout;
 
+  /// Output channels [o, o + rows) of group g from p on; o is a multiple of the panel and p of
+  /// kBlockK.
   TileRows<Acc> tile(i64 g, i64 o, i64 p, i64 rows) const {
-    if (height == 1) return {data + g * group + o * k + p, k, 1, rows};
-    return {data + g * group + o * k + p * height, 1, height, rows};
+    const Acc* at = data + g * layout.group_elements() + layout.offset(o, p);
+    if (layout.panel == 1) return {at, layout.k, 1, rows};
+    return {at, 1, layout.panel, rows};
   }
   Acc at(i64 g, i64 o, i64 p) const {
-    return data[g * group + (o - o % height) * k + p * height + o % height];
+    return data[g * layout.group_elements() + layout.offset(o, p)];
   }
 };
 

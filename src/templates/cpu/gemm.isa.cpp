@@ -1,11 +1,11 @@
 // Matrix product: tasks are blocks of C. Three ways to the same bits: blocks of k outside for many
-// rows, panels of B outside for few (each element of B is read once), and few rows against rows of B
-// that are read where they lie.
+// rows, panels of B outside for few (each element of B is read once), and few rows against rows of
+// B that are read where they lie.
 
 #include "templates/cpu/gemm.h"
 
-#include "templates/cpu/gemm_core.h"
 #include "templates/cpu/entries.inc"
+#include "templates/cpu/gemm_core.h"
 
 namespace coil::templates::COIL_ISA {
 
@@ -80,7 +80,8 @@ struct BlockTask {
       return {static_cast<const Acc*>(from), g.a.row_stride, g.a.col_stride, false};
     }
     const bool by_rows = g.a.col_stride == 1;
-    call.in.pack({from, g.a.row_stride, g.a.col_stride}, rows.count, kc, by_rows ? 1 : kRows, work.a);
+    call.in.pack({from, g.a.row_stride, g.a.col_stride}, rows.count, kc, by_rows ? 1 : kRows,
+                 work.a);
     return {work.a, kc, 1, !by_rows};
   }
   i64 height(const Left& a) const { return a.panels ? kRows : tile_height<Acc>(rows.count); }
@@ -104,7 +105,8 @@ struct BlockTask {
     }
   }
 
-  /// Panels outside: a packed B is read from its beginning to its end, each row of an n-major B too.
+  /// Panels outside: a packed B is read from its beginning to its end, each row of an n-major B
+  /// too.
   void multiply_few_rows() const {
     constexpr int vectors = 6;
     constexpr i64 width = vectors / Tile<Acc>::kVectors * kCols;
@@ -166,8 +168,8 @@ struct BlockTask {
                  work.sums, ld);
     }
     if (!g.c.data) return;
-    const i64 offset = batch * g.c.batch_stride + rows.start * g.c.row_stride +
-                       cols.start * g.c.col_stride;
+    const i64 offset =
+        batch * g.c.batch_stride + rows.start * g.c.row_stride + cols.start * g.c.col_stride;
     call.out.store(work.sums, ld, rows.count, cols.count, advance(g.c.data, offset, g.out),
                    g.c.row_stride, g.c.col_stride);
   }
@@ -235,8 +237,8 @@ Blocks cut(const GemmArgs& g, int threads) {
   if (is_streamed<Acc>(g)) {
     constexpr i64 most_sums = 2048;  // with the partial ones they stay in the first cache
     const i64 share = (g.n * g.batch + threads - 1) / threads;
-    const i64 cols = larger(smaller(round_up(share, kBlockN), round_up(most_sums / g.m, kBlockN)),
-                            2 * kBlockN);
+    const i64 cols =
+        larger(smaller(round_up(share, kBlockN), round_up(most_sums / g.m, kBlockN)), 2 * kBlockN);
     return {g.m, cols, 1, (g.n + cols - 1) / cols};
   }
   const BlockCosts costs{.height = Tile<Acc>::kRows,
@@ -268,8 +270,9 @@ template <class Acc>
 void run_gemm(GemmArgs g, runtime::ThreadPool& pool, void* scratch) {
   const bool one_column = turn_one_column<Acc>(g);
   const Blocks blocks = cut<Acc>(g, pool.threads());
-  const Call<Acc> call{g, functions_for<Acc>(g.in), functions_for<Acc>(g.out), in_place<Acc>(g.in),
-                       one_column, scratch};
+  const Call<Acc> call{
+      g,      functions_for<Acc>(g.in), functions_for<Acc>(g.out), in_place<Acc>(g.in), one_column,
+      scratch};
   const i64 tasks = blocks.row_blocks * blocks.col_blocks * g.batch;
   for_each_task(pool, tasks, [&](i64 task, int worker) {
     const i64 row = task % blocks.row_blocks * blocks.rows;
@@ -293,8 +296,8 @@ void pack_all_of_b(const GemmArgs& g, Acc* out) {
   const ElementFunctions<Acc> in = functions_for<Acc>(g.in);
   const i64 copies = g.b.batch_stride == 0 ? 1 : g.batch;
   for (i64 batch = 0; batch < copies; ++batch) {
-    in.pack({advance(g.b.data, batch * g.b.batch_stride, g.in), g.b.col_stride, g.b.row_stride}, g.n,
-            g.k, cols, out);
+    in.pack({advance(g.b.data, batch * g.b.batch_stride, g.in), g.b.col_stride, g.b.row_stride},
+            g.n, g.k, cols, out);
     out += packed_bytes<Acc>(g) / i64(sizeof(Acc));
   }
 }
@@ -303,16 +306,14 @@ void pack_all_of_b(const GemmArgs& g, Acc* out) {
 
 void gemm(const GemmArgs& g, runtime::ThreadPool& pool, void* scratch) {
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
-  with_accumulator(g.in, g.out, [&](auto acc) {
-    run_gemm<typename decltype(acc)::type>(g, pool, scratch);
-  });
+  with_accumulator(g.in, g.out,
+                   [&](auto acc) { run_gemm<typename decltype(acc)::type>(g, pool, scratch); });
 }
 
 i64 gemm_scratch_bytes(const GemmArgs& g, int threads) {
   i64 bytes = 0;
-  with_accumulator(g.in, g.out, [&](auto acc) {
-    bytes = Workspace<typename decltype(acc)::type>::kBytes;
-  });
+  with_accumulator(g.in, g.out,
+                   [&](auto acc) { bytes = Workspace<typename decltype(acc)::type>::kBytes; });
   return bytes * threads;
 }
 

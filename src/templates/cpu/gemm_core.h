@@ -12,8 +12,8 @@ constexpr i64 kBlockK = 256;
 // Columns of a block of C: a multiple of every tile width.
 constexpr i64 kBlockN = 96;
 
-/// The register tile for an accumulator type: kRows x kCols, as rows of kVectors registers. The sums,
-/// one row of B and one broadcast element of A fill the registers.
+/// The register tile for an accumulator type: kRows x kCols, as rows of kVectors registers. The
+/// sums, one row of B and one broadcast element of A fill the registers.
 template <class Acc>
 struct Tile {
   static constexpr int kLanes = kernel::kRegisterBytes / static_cast<int>(sizeof(Acc));
@@ -33,8 +33,10 @@ struct Tile {
 
 template <class V>
 [[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
-  if constexpr (kernel::kIsFloat<kernel::elem<V>>) return kernel::mad(a, b, c);
-  else return kernel::add(kernel::mul(a, b), c);
+  if constexpr (kernel::kIsFloat<kernel::elem<V>>)
+    return kernel::mad(a, b, c);
+  else
+    return kernel::add(kernel::mul(a, b), c);
 }
 
 /// Rows of A for one tile: element (i, p) is data[i*row_stride + p*k_stride], i < rows.
@@ -59,8 +61,7 @@ struct ListedRows {
 /// width the registers are those of the next panels, `panel_stride` elements apart.
 template <class Acc, int Rows, int Vectors, class RowsOfB>
 [[gnu::noinline]] static void multiply_rows(TileRows<Acc> a, const Acc* b, RowsOfB rows_of_b,
-                                            i64 panel_stride, i64 k,
-                                            Acc* c, i64 ld, bool first) {
+                                            i64 panel_stride, i64 k, Acc* c, i64 ld, bool first) {
   using T = Tile<Acc>;
   using V = typename T::Vector;
   const Acc* row[Rows];
@@ -79,7 +80,7 @@ template <class Acc, int Rows, int Vectors, class RowsOfB>
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) {
       bs[j] = kernel::load_lanes<Acc, T::kLanes>(row_of_b + j / T::kVectors * panel_stride +
-                                                j % T::kVectors * T::kLanes);
+                                                 j % T::kVectors * T::kLanes);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
@@ -100,10 +101,12 @@ template <class Acc, int Rows, int Vectors, class RowsOfB>
   }
 }
 
-/// multiply_rows for one panel, or its first Vectors registers, and the number of rows that `a` has.
+/// multiply_rows for one panel, or its first Vectors registers, and the number of rows that `a`
+/// has.
 template <class Acc, int Vectors, class RowsOfB, int Rows = 1>
-[[gnu::always_inline]] inline void multiply_tile_by(TileRows<Acc> a, const Acc* b, RowsOfB rows_of_b,
-                                                    i64 k, Acc* c, i64 ld, bool first) {
+[[gnu::always_inline]] inline void multiply_tile_by(TileRows<Acc> a, const Acc* b,
+                                                    RowsOfB rows_of_b, i64 k, Acc* c, i64 ld,
+                                                    bool first) {
   if constexpr (Rows < Tile<Acc>::kRows) {
     if (a.rows > Rows) {
       return multiply_tile_by<Acc, Vectors, RowsOfB, Rows + 1>(a, b, rows_of_b, k, c, ld, first);
@@ -116,8 +119,10 @@ template <class Acc>
 static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, bool first,
                           i64 cols = Tile<Acc>::kCols) {
   using T = Tile<Acc>;
-  if (cols <= T::kLanes) multiply_tile_by<Acc, 1>(a, b, EvenRows{T::kCols}, k, c, ld, first);
-  else multiply_tile_by<Acc, T::kVectors>(a, b, EvenRows{T::kCols}, k, c, ld, first);
+  if (cols <= T::kLanes)
+    multiply_tile_by<Acc, 1>(a, b, EvenRows{T::kCols}, k, c, ld, first);
+  else
+    multiply_tile_by<Acc, T::kVectors>(a, b, EvenRows{T::kCols}, k, c, ld, first);
 }
 
 /// Rows of the tiles that `rows` rows are cut into: as even as can be.

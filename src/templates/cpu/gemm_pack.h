@@ -33,21 +33,29 @@ template <int Odd, class W, int N>
                                                                kernel::vec<W, N> b) {
   static_assert(sizeof(W) == 8);
   constexpr int o = Odd;
-  if constexpr (N == 2) return {__builtin_shufflevector(a.v, b.v, o, 2 + o)};
-  else if constexpr (N == 4) return {__builtin_shufflevector(a.v, b.v, o, 4 + o, 2 + o, 6 + o)};
-  else return {__builtin_shufflevector(a.v, b.v, o, 8 + o, 2 + o, 10 + o, 4 + o, 12 + o, 6 + o, 14 + o)};
+  if constexpr (N == 2)
+    return {__builtin_shufflevector(a.v, b.v, o, 2 + o)};
+  else if constexpr (N == 4)
+    return {__builtin_shufflevector(a.v, b.v, o, 4 + o, 2 + o, 6 + o)};
+  else
+    return {
+        __builtin_shufflevector(a.v, b.v, o, 8 + o, 2 + o, 10 + o, 4 + o, 12 + o, 6 + o, 14 + o)};
 }
 /// The low (High = 0) or high two 4-byte elements of each 16-byte lane of a and b, interleaved.
 template <int High, class T, int N>
-[[gnu::always_inline]] inline kernel::vec<T, N> interleave(kernel::vec<T, N> a, kernel::vec<T, N> b) {
+[[gnu::always_inline]] inline kernel::vec<T, N> interleave(kernel::vec<T, N> a,
+                                                           kernel::vec<T, N> b) {
   static_assert(sizeof(T) == 4);
   constexpr int h = 2 * High;
-  if constexpr (N == 4) return {__builtin_shufflevector(a.v, b.v, h, 4 + h, 1 + h, 5 + h)};
+  if constexpr (N == 4)
+    return {__builtin_shufflevector(a.v, b.v, h, 4 + h, 1 + h, 5 + h)};
   else if constexpr (N == 8) {
-    return {__builtin_shufflevector(a.v, b.v, h, 8 + h, 1 + h, 9 + h, 4 + h, 12 + h, 5 + h, 13 + h)};
+    return {
+        __builtin_shufflevector(a.v, b.v, h, 8 + h, 1 + h, 9 + h, 4 + h, 12 + h, 5 + h, 13 + h)};
   } else {
-    return {__builtin_shufflevector(a.v, b.v, h, 16 + h, 1 + h, 17 + h, 4 + h, 20 + h, 5 + h, 21 + h,
-                                    8 + h, 24 + h, 9 + h, 25 + h, 12 + h, 28 + h, 13 + h, 29 + h)};
+    return {__builtin_shufflevector(a.v, b.v, h, 16 + h, 1 + h, 17 + h, 4 + h, 20 + h, 5 + h,
+                                    21 + h, 8 + h, 24 + h, 9 + h, 25 + h, 12 + h, 28 + h, 13 + h,
+                                    29 + h)};
   }
 }
 
@@ -64,7 +72,8 @@ template <class Acc, int N>
 
 /// out[p*width + i] = data[i*stride + p] for a register of i and kGroup of p.
 template <class Acc, int N>
-[[gnu::always_inline]] inline void transpose_group(const Acc* data, i64 stride, Acc* out, i64 width) {
+[[gnu::always_inline]] inline void transpose_group(const Acc* data, i64 stride, Acc* out,
+                                                   i64 width) {
   using V = kernel::vec<Acc, N>;
   constexpr int group = kGroup<Acc>;
   V r[group];
@@ -99,7 +108,8 @@ static void pack_register_of_rows(const T* data, i64 i_stride, i64 k, i64 width,
     const i64 n = smaller(16, k - p);
     Acc rows[lanes * 16];
     for (int i = 0; i < lanes; ++i) {
-      kernel::to_array(kernel::cast<Acc>(kernel::load_n(data + i * i_stride + p, n)), rows + i * 16);
+      kernel::to_array(kernel::cast<Acc>(kernel::load_n(data + i * i_stride + p, n)),
+                       rows + i * 16);
     }
     i64 q = 0;
     for (; q + kGroup<Acc> <= n; q += kGroup<Acc>) {
@@ -177,8 +187,10 @@ static void store_block(const Acc* block, i64 ld, i64 rows, i64 cols, void* out,
     for (i64 j = 0; j < cols; j += 16) {
       const i64 n = smaller(16, cols - j);
       auto lanes = kernel::cast<Value>(kernel::load_n(from + j, n));
-      if (col_stride == 1) store_first(to + j, lanes, n);
-      else kernel::store_strided_n(to + j * col_stride, col_stride, lanes, n);
+      if (col_stride == 1)
+        store_first(to + j, lanes, n);
+      else
+        kernel::store_strided_n(to + j * col_stride, col_stride, lanes, n);
     }
   }
 }
@@ -229,10 +241,14 @@ template <class F>
 /// Whether the kernel can read elements of `dtype` where they lie.
 template <class Acc>
 static bool in_place(DType dtype) {
-  if constexpr (kernel::kSame<Acc, float>) return dtype == DType::f32;
-  else if constexpr (kernel::kSame<Acc, double>) return dtype == DType::f64;
-  else if constexpr (sizeof(Acc) == 8) return dtype == DType::i64 || dtype == DType::u64;
-  else return dtype == DType::i32 || dtype == DType::u32;
+  if constexpr (kernel::kSame<Acc, float>)
+    return dtype == DType::f32;
+  else if constexpr (kernel::kSame<Acc, double>)
+    return dtype == DType::f64;
+  else if constexpr (sizeof(Acc) == 8)
+    return dtype == DType::i64 || dtype == DType::u64;
+  else
+    return dtype == DType::i32 || dtype == DType::u32;
 }
 
 }  // namespace coil::templates::COIL_ISA
