@@ -83,11 +83,11 @@ template <class Acc, int N>
     const V low01 = interleave<0>(r[0], r[1]), low23 = interleave<0>(r[2], r[3]);
     const V high01 = interleave<1>(r[0], r[1]), high23 = interleave<1>(r[2], r[3]);
     const auto pairs = [](V x) { return Pair{(kernel::native<double, N / 2>)x.v}; };
-    const Pair columns[4] = {take_alternate<0>(pairs(low01), pairs(low23)),
-                             take_alternate<1>(pairs(low01), pairs(low23)),
-                             take_alternate<0>(pairs(high01), pairs(high23)),
-                             take_alternate<1>(pairs(high01), pairs(high23))};
-    for (int p = 0; p < 4; ++p) __builtin_memcpy(out + p * width, &columns[p], sizeof(V));
+    const auto put = [&](int p, Pair x) { __builtin_memcpy(out + p * width, &x, sizeof(V)); };
+    put(0, take_alternate<0>(pairs(low01), pairs(low23)));
+    put(1, take_alternate<1>(pairs(low01), pairs(low23)));
+    put(2, take_alternate<0>(pairs(high01), pairs(high23)));
+    put(3, take_alternate<1>(pairs(high01), pairs(high23)));
   } else {
     kernel::to_array(take_alternate<0>(r[0], r[1]), out);
     kernel::to_array(take_alternate<1>(r[0], r[1]), out + width);
