@@ -104,6 +104,47 @@ class Scratch {
   std::vector<u8> bytes_;
 };
 
+/// Takes the blocks that an epilogue sees, each element exactly once, as elements of `out`.
+class BlockSink {
+ public:
+  BlockSink(DType accumulator, DType out, i64 batch, i64 rows, i64 cols)
+      : accumulator_(accumulator), rows_(rows), cols_(cols), values_(out, batch * rows * cols),
+        calls_(static_cast<size_t>(batch * rows * cols)) {}
+
+  template <class Args>
+  void attach(Args* args) {
+    args->epilogue = take;
+    args->epilogue_context = this;
+  }
+  double get(i64 batch, i64 row, i64 col) const { return values_.get(index(batch, row, col)); }
+  void check_each_once() const {
+    for (int calls : calls_) ASSERT_EQ(calls, 1);
+  }
+
+ private:
+  i64 index(i64 batch, i64 row, i64 col) const { return (batch * rows_ + row) * cols_ + col; }
+  /// The kernel calls it from several threads, for different elements.
+  static void take(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block,
+                   i64 ld) {
+    BlockSink& sink = *static_cast<BlockSink*>(context);
+    for (i64 i = 0; i < rows; ++i) {
+      for (i64 j = 0; j < cols; ++j) {
+        Array one(sink.accumulator_, 1);
+        std::memcpy(one.data(), static_cast<char*>(block) + (i * ld + j) * size_of(sink.accumulator_),
+                    static_cast<size_t>(size_of(sink.accumulator_)));
+        const i64 to = sink.index(batch, row0 + i, col0 + j);
+        sink.values_.set(to, one.get(0));
+        ++sink.calls_[static_cast<size_t>(to)];
+      }
+    }
+  }
+
+  DType accumulator_;
+  i64 rows_, cols_;
+  Array values_;
+  std::vector<int> calls_;
+};
+
 /// The instruction sets that this machine can run.
 inline std::vector<Isa> runnable_isas() {
   std::vector<Isa> isas = {Isa::Plain};

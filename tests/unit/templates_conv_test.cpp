@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "templates_common.h"
 
 namespace coil::templates {
@@ -143,6 +145,35 @@ struct Problem {
   }
 };
 
+/// What an epilogue sees on 3 threads, with no result stored, is the result.
+void check_epilogue(const Problem& p, Isa isa) {
+  const ConvArgs& stored = p.args;
+  i64 positions = 1;
+  for (int i = 0; i < stored.rank; ++i) positions *= stored.dims[i].output;
+  BlockSink sink(accumulator_of(stored.in, stored.out), stored.out, stored.n, stored.oc, positions);
+  ConvArgs args = stored;
+  args.y = nullptr;
+  sink.attach(&args);
+  runtime::ThreadPool pool(3);
+  Scratch scratch(cpu_templates(isa).conv_scratch_bytes(args, 3));
+  cpu_templates(isa).conv(args, pool, scratch.data());
+  sink.check_each_once();
+  for (i64 n = 0; n < stored.n; ++n) {
+    for (i64 o = 0; o < stored.oc; ++o) {
+      for (i64 at = 0; at < positions; ++at) {
+        i64 offset = n * stored.y_strides[0] + o * stored.y_strides[1], rest = at;
+        for (int i = stored.rank - 1; i >= 0; --i) {
+          offset += rest % stored.dims[i].output * stored.y_strides[2 + i];
+          rest /= stored.dims[i].output;
+        }
+        ASSERT_EQ(sink.get(n, o, at), p.arrays[3].get(offset)) << n << ", " << o << ", " << at;
+      }
+    }
+  }
+}
+
+/// Right on every instruction set, the same bits on 1, 2 and 7 threads and with packed weights, and
+/// the same numbers in an epilogue.
 void check_case(const Case& spec) {
   for (Isa isa : runnable_isas()) {
     Problem p(spec);
@@ -153,6 +184,14 @@ void check_case(const Case& spec) {
       p.run(isa, threads);
       EXPECT_EQ(p.arrays[3].bytes(), bits) << name(isa) << " " << threads << " threads";
     }
+    check_epilogue(p, isa);
+    Scratch packed(cpu_templates(isa).packed_w_bytes(p.args));
+    cpu_templates(isa).pack_w(p.args, packed.data());
+    p.args.packed_w = packed.data();
+    p.args.w = nullptr;
+    p.run(isa, 2);
+    EXPECT_EQ(p.arrays[3].bytes(), bits) << name(isa) << " packed";
+    check_epilogue(p, isa);
   }
 }
 
@@ -201,6 +240,65 @@ TEST(TemplatesConv, ManyChannelsAndPositions) {
   check_case({.n = 1, .ic = 3, .oc = 400, .dims = {dim(8, 4, 4), dim(16, 4, 4)}});
 }
 
+TEST(TemplatesConv, PointKernelsInEveryForm) {
+  for (bool last : {false, true}) {
+    for (i64 stride : {1, 2}) {
+      check_case({.n = 3, .ic = 7, .oc = 13, .dims = {dim(7, 1, stride), dim(7, 1, stride)}, .channels_last = last});
+      check_case({.n = 1, .groups = 2, .ic = 8, .oc = 20, .dims = {dim(5, 1, stride, 1), dim(40, 1, stride, 1)},
+                  .channels_last = last});
+      check_case({.n = 1, .ic = 5, .oc = 6, .dims = {dim(3, 1), dim(4, 1, stride), dim(6, 1)}, .channels_last = last});
+      check_case({.n = 2, .groups = 6, .ic = 6, .oc = 6, .dims = {dim(9, 1, stride), dim(11, 1)}, .channels_last = last});
+    }
+  }
+  check_case({.n = 2, .ic = 300, .oc = 20, .dims = {dim(1, 1), dim(1, 1)}});
+  check_case({.n = 1, .ic = 20, .oc = 9, .dims = {dim(33, 1), dim(1, 1)}});
+}
+
+TEST(TemplatesConv, WidthsAroundTheTile) {
+  for (i64 width : {1, 7, 8, 9, 15, 16, 17, 33, 49}) {
+    check_case({.n = 1, .ic = 3, .oc = 7, .dims = {dim(6, 3, 1, 1), dim(width, 3, 1, 1)}});
+    check_case({.n = 2, .groups = 3, .ic = 3, .oc = 3, .dims = {dim(11, 3, 1, 1), dim(width, 3, 1, 1)}});
+    check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(12, 5, 2, 2), dim(width, 5, 2, 2)},
+                .dtype = DType::f64});
+  }
+  check_case({.n = 1, .ic = 4, .oc = 110, .dims = {dim(20, 3), dim(20, 3)}});
+  check_case({.n = 1, .groups = 2, .ic = 2, .oc = 4, .dims = {dim(40, 7, 3, 3, 2), dim(40, 7, 3, 3, 2)}});
+  check_case({.n = 5, .groups = 4, .ic = 4, .oc = 4, .dims = {dim(70, 3, 1, 1), dim(30, 3, 1, 1)}});
+  check_case({.n = 1, .ic = 1, .oc = 6, .dims = {dim(9, 17, 1, 8), dim(20, 17, 1, 8)}});
+  check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(50, 5, 1, 2)}});
+  check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(5, 3, 1, 1), dim(6, 3, 1, 1), dim(7, 3, 2, 1)}});
+  check_case({.n = 1, .ic = 6, .oc = 8, .dims = {dim(30, 5, 2, 2), dim(1, 1)}});
+}
+
+/// A weight that is infinite shows where it meets an input, as NaN or infinity, and not where it meets
+/// padding alone.
+TEST(TemplatesConv, PaddingTakesNoPart) {
+  for (Isa isa : runnable_isas()) {
+    for (bool transposed : {false, true}) {
+      for (i64 groups : {1, 6}) {
+        for (double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+          Problem p({.n = 1, .groups = groups, .ic = 6, .oc = 6,
+                     .dims = {dim(8, 3, 1, 1), dim(20, 3, 1, 1)}, .transposed = transposed});
+          p.run(isa, 1);
+          const Array good = p.arrays[3];
+          // The first kernel row reads padding for the first output row, the last if transposed.
+          const i64 edge = transposed ? 7 : 0;
+          for (i64 i = 0; i < 3; ++i) p.arrays[1].set(i, bad);
+          p.run(isa, 1);
+          const Array& y = p.arrays[3];
+          for (i64 row = 0; row < 8; ++row) {
+            for (i64 col = 0; col < 20; ++col) {
+              const double got = y.get(row * 20 + col);
+              if (row == edge) EXPECT_EQ(got, good.get(row * 20 + col)) << name(isa) << col;
+              else EXPECT_FALSE(std::isfinite(got)) << name(isa) << row << " " << col;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(TemplatesConv, EveryElementType) {
   for (DType d : {DType::f64, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::u8,
                   DType::i8, DType::i16, DType::i32, DType::i64}) {
@@ -208,6 +306,8 @@ TEST(TemplatesConv, EveryElementType) {
       check_case({.n = 1, .ic = 3, .oc = 4, .dims = {dim(6, 3, 1, 1), dim(19, 3, 1, 1)},
                   .transposed = transposed, .dtype = d});
     }
+    check_case({.n = 1, .ic = 20, .oc = 9, .dims = {dim(5, 1), dim(7, 1)}, .dtype = d});
+    check_case({.n = 1, .groups = 3, .ic = 3, .oc = 3, .dims = {dim(9, 3, 2, 1), dim(19, 3, 2, 1)}, .dtype = d});
   }
 }
 

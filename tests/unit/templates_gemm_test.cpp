@@ -77,7 +77,26 @@ struct Problem {
   }
 };
 
-/// Right on every instruction set, and the same bits on 1, 2 and 7 threads and with B packed.
+/// What an epilogue sees on 2 threads is the result, also with no result stored.
+void check_epilogue(Problem& p, Isa isa) {
+  const Array stored = p.result;
+  BlockSink sink(accumulator_of(p.c.in, p.c.out), p.c.out, p.c.batch, p.c.m, p.c.n);
+  sink.attach(&p.args);
+  p.run(isa, 2);
+  p.args.epilogue = nullptr;
+  sink.check_each_once();
+  EXPECT_EQ(p.result.bytes(), stored.bytes());
+  for (i64 batch = 0; batch < p.c.batch; ++batch) {
+    for (i64 i = 0; i < p.c.m; ++i) {
+      for (i64 j = 0; j < p.c.n; ++j) {
+        ASSERT_EQ(sink.get(batch, i, j), stored.get(p.c_index(batch, i, j))) << i << ", " << j;
+      }
+    }
+  }
+}
+
+/// Right on every instruction set, the same bits on 1, 2 and 7 threads and with B packed, and the same
+/// numbers in an epilogue.
 void check_case(Case spec) {
   for (Isa isa : runnable_isas()) {
     Problem p(spec);
@@ -88,13 +107,17 @@ void check_case(Case spec) {
       p.run(isa, threads);
       EXPECT_EQ(p.result.bytes(), bits) << name(isa) << " " << threads << " threads";
     }
+    check_epilogue(p, isa);
     const CpuTemplates& table = cpu_templates(isa);
     Scratch packed(table.packed_b_bytes(p.args));
     table.pack_b(p.args, packed.data());
     p.args.packed_b = packed.data();
     p.args.b.data = nullptr;
-    p.run(isa, 2);
-    EXPECT_EQ(p.result.bytes(), bits) << name(isa) << " packed";
+    for (int threads : {1, 2}) {
+      p.run(isa, threads);
+      EXPECT_EQ(p.result.bytes(), bits) << name(isa) << " packed";
+    }
+    check_epilogue(p, isa);
   }
 }
 
@@ -111,6 +134,40 @@ TEST(TemplatesGemm, LongSumsAndManyBlocks) {
   check_case({9, 20, 257});
   check_case({7, 200, 700});
   check_case({410, 101, 30});
+}
+
+TEST(TemplatesGemm, FewRowsAndColumns) {
+  for (i64 m : {1, 2, 7, 8, 9}) {
+    for (i64 n : {1, 2, 97, 300}) {
+      for (bool transposed : {false, true}) {
+        check_case({.m = m, .n = n, .k = 261, .b_transposed = transposed});
+        check_case({.m = m, .n = n, .k = 19, .batch = 2, .in = DType::bf16, .b_transposed = transposed});
+      }
+    }
+  }
+  check_case({.m = 1, .n = 2500, .k = 300});
+  check_case({.m = 1, .n = 2500, .k = 70, .b_transposed = true});
+  check_case({.m = 500, .n = 1, .k = 300, .batch = 2, .c_transposed = true});
+  check_case({.m = 6, .n = 200, .k = 300, .in = DType::f64, .out = DType::f64});
+  check_case({.m = 3, .n = 200, .k = 30, .in = DType::i32, .out = DType::i32});
+}
+
+TEST(TemplatesGemm, BitsOfARowDoNotDependOnTheOthers) {
+  constexpr i64 rows = 40, n = 130, k = 600;
+  for (Isa isa : runnable_isas()) {
+    for (bool transposed : {false, true}) {
+      Problem all({.m = rows, .n = n, .k = k, .b_transposed = transposed});
+      all.run(isa, 1);
+      for (i64 m : {1, 3, 8}) {
+        Problem some({.m = m, .n = n, .k = k, .b_transposed = transposed});
+        const i64 first = 11;
+        some.args.a.data = static_cast<const float*>(all.a.data()) + first * k;
+        some.run(isa, 2);
+        const auto from = all.result.bytes().begin() + first * n * 4;
+        EXPECT_EQ(some.result.bytes(), std::vector<u8>(from, from + m * n * 4)) << name(isa) << " " << m;
+      }
+    }
+  }
 }
 
 TEST(TemplatesGemm, EveryCombinationOfTransposes) {
@@ -143,7 +200,25 @@ TEST(TemplatesGemm, EmptyAndBroadcast) {
   check_case({.m = 5, .n = 17, .k = 9, .batch = 3, .b_shared = true});
 }
 
-TEST(TemplatesGemm, EpilogueSeesEachElementOnce) {
+TEST(TemplatesGemm, EpilogueAloneTakesTheResult) {
+  for (Isa isa : runnable_isas()) {
+    for (i64 m : {1, 5, 50}) {
+      Problem p({.m = m, .n = 210, .k = 20});
+      p.run(isa, 1);
+      BlockSink sink(DType::f32, DType::f32, 1, m, 210);
+      GemmArgs args = p.args;
+      args.c.data = nullptr;
+      sink.attach(&args);
+      runtime::ThreadPool pool(3);
+      Scratch scratch(cpu_templates(isa).gemm_scratch_bytes(args, 3));
+      cpu_templates(isa).gemm(args, pool, scratch.data());
+      sink.check_each_once();
+      for (i64 i = 0; i < m * 210; ++i) ASSERT_EQ(sink.get(0, 0, i), p.result.get(i));
+    }
+  }
+}
+
+TEST(TemplatesGemm, EpilogueChangesTheResult) {
   for (Isa isa : runnable_isas()) {
     Problem p({100, 130, 20});
     p.args.epilogue = [](void*, i64, i64 row0, i64 rows, i64 col0, i64 cols, void* block, i64 ld) {

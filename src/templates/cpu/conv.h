@@ -16,9 +16,14 @@ struct ConvDim {
 ///
 /// w is [oc, ic/groups, kernel...], transposed [ic, oc/groups, kernel...]. Strides are in elements:
 /// batch, channel, then `rank` spatial ones; for w its two leading dims, then the kernel's.
-/// The sum runs over (c, kernel positions in row-major order) as in GemmArgs: same accumulators, same
-/// blocks of 256, so the bits do not depend on the number of threads. The bias is added to the
-/// finished sum.
+/// The sum runs over (c, kernel positions in row-major order) as in GemmArgs: same accumulators,
+/// same blocks of 256, so the bits depend neither on the number of threads nor on packing. Padding
+/// takes no part: an infinite or NaN weight that only meets padding does not show. The bias is
+/// added to the finished sum.
+///
+/// The epilogue's batch is the image; its rows are output channels (of all groups), its columns
+/// output positions in row-major order; it sees the sum with the bias. An empty sum (ic = 0) calls
+/// it too.
 struct ConvArgs {
   i64 n = 1, groups = 1, ic = 1, oc = 1;
   int rank = 2;
@@ -27,10 +32,13 @@ struct ConvArgs {
   const void* x = nullptr;
   const void* w = nullptr;
   const void* bias = nullptr;  // `in` elements, one per output channel, or null
-  void* y = nullptr;
+  void* y = nullptr;           // may be null when the epilogue writes the result
   i64 x_strides[5] = {}, w_strides[5] = {}, y_strides[5] = {};
   i64 bias_stride = 1;
   DType in = DType::f32, out = DType::f32;
+  const void* packed_w = nullptr;  // from pack_w; then w is not read
+  BlockEpilogue epilogue = nullptr;
+  void* epilogue_context = nullptr;
 };
 
 }  // namespace coil::templates

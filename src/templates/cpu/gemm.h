@@ -21,15 +21,22 @@ struct Matrix {
 };
 
 /// Sees (and may change) a finished block of the result before it is rounded and stored. `block` is
-/// rows x cols of the accumulator type, row-major with `ld` elements between rows, in cache.
+/// rows x cols of the accumulator type, row-major with `ld` elements between rows, in cache; its
+/// first element is (row0, col0) of the result.
+///
+/// Called once for each block, from several threads at once for different ones. The blocks of a
+/// call cover every element of the result exactly once; their sizes depend on shapes, instruction
+/// set and number of threads. An empty sum (k = 0) is a block of zeros.
 using BlockEpilogue = void (*)(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols,
                                void* block, i64 ld);
 
 /// c[b] = a[b] (m x k) times b[b] (k x n).
 ///
-/// Narrow floats and f32 accumulate in f32, f64 in f64, integers wrap. Each element of c is the sum,
-/// in order, of the partial sums over blocks of 256 of k; so the bits depend neither on the number of
-/// threads nor on packing. One rounding to `out` at the end. k = 0 gives zeros.
+/// Narrow floats and f32 accumulate in f32, f64 in f64, integers wrap. Each element of c is the
+/// sum, in order, of the partial sums over blocks of 256 of k, and a partial sum takes its products
+/// in order (fused where the instruction set has that). So an element's bits depend neither on the
+/// number of threads, nor on packing, nor on strides, nor on m and n. One rounding to `out` at the
+/// end. k = 0 gives zeros.
 struct GemmArgs {
   i64 m = 0, n = 0, k = 0, batch = 1;
   ConstMatrix a, b;

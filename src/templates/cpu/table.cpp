@@ -20,12 +20,12 @@
 
 namespace coil::templates {
 
-#define COIL_TABLE(isa)                                                                        \
-  constexpr CpuTemplates k_##isa = {                                                           \
-      isa::gemm,      isa::gemm_scratch_bytes,      isa::packed_b_bytes, isa::pack_b,          \
-      isa::conv,      isa::conv_scratch_bytes,      isa::attention,                            \
-      isa::attention_scratch_bytes, isa::sort,      isa::sort_scratch_bytes, isa::topk,        \
-      isa::topk_scratch_bytes};
+#define COIL_TABLE(isa)                                                                           \
+  constexpr CpuTemplates k_##isa = {                                                              \
+      isa::gemm,      isa::gemm_scratch_bytes,      isa::packed_b_bytes, isa::pack_b,             \
+      isa::conv,      isa::conv_scratch_bytes,      isa::packed_w_bytes, isa::pack_w,             \
+      isa::attention, isa::attention_scratch_bytes, isa::sort,           isa::sort_scratch_bytes, \
+      isa::topk,      isa::topk_scratch_bytes};
 
 namespace {
 COIL_TABLE(plain)

@@ -15,13 +15,17 @@ namespace coil::templates {
 struct CpuTemplates {
   void (*gemm)(const GemmArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*gemm_scratch_bytes)(const GemmArgs& args, int threads);
-  /// B in the kernel's own layout, for GemmArgs::packed_b. Depends on k, n, batch, b and the dtypes.
-  /// Packed memory is only for the table that made it.
+  /// B in the kernel's own layout, for GemmArgs::packed_b. Depends on k, n, batch, b and the
+  /// dtypes. Packed memory is only for the table that made it.
   i64 (*packed_b_bytes)(const GemmArgs& args);
   void (*pack_b)(const GemmArgs& args, void* packed);
 
   void (*conv)(const ConvArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*conv_scratch_bytes)(const ConvArgs& args, int threads);
+  /// The weights in the kernel's own layout, for ConvArgs::packed_w. Depends on groups, ic, oc, w,
+  /// the dims' kernels and the dtypes, not on n, x, y or the sizes of images. As pack_b otherwise.
+  i64 (*packed_w_bytes)(const ConvArgs& args);
+  void (*pack_w)(const ConvArgs& args, void* packed);
 
   void (*attention)(const AttentionArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*attention_scratch_bytes)(const AttentionArgs& args, int threads);
