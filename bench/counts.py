@@ -82,12 +82,13 @@ def inductor(name, folder):
     from torch._inductor import config, metrics
     from torch._inductor.utils import run_and_get_code
 
+    import peers
     import rows
 
     config.force_disable_caches = True  # a cached graph is not counted
     torch._logging.set_logs(inductor_metrics=True)  # pylint: disable=protected-access
     program = torch.export.load(rows.ensure(name, folder)).module()
-    inputs = inputs_of(folder / f"{name}.inputs.npz")
+    inputs = [torch.from_numpy(a) for a in peers.arrays_of(folder / f"{name}.inputs.npz", "in")]
     with torch.no_grad():
         _, codes = run_and_get_code(torch.compile(program), *inputs)
     kernels, libraries = [], []
@@ -99,14 +100,6 @@ def inductor(name, folder):
         libraries += more[1]
     return {"kernels": sum(k[1] for k in kernels), "serial": sum(k[2] for k in kernels), "calls": len(libraries),
             "bytes": metrics.num_bytes_accessed, "graphs": len(codes), "kernel_names": kernels, "call_names": libraries}
-
-
-def inputs_of(path):
-    import numpy
-    import torch
-
-    arrays = numpy.load(path)
-    return [torch.from_numpy(arrays[f"in{i}"]) for i in range(len(arrays))]
 
 
 def in_process(name, folder):
