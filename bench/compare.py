@@ -13,8 +13,9 @@ usage: bench/compare.py [--peers eager,inductor,...] [--threads 2] [--rounds 3] 
 All have the same file, inputs and number of threads, and OPENBLAS_CORETYPE is unset for all. Each peer of a row
 is a process of its own and is prepared alone; then all are timed in turn, --rounds times: a call that is not
 counted, then at least 10 calls and --seconds. `median` is the median of the rounds' medians, `min` the fastest
-call. A peer that is missing, fails or takes longer than --limit has its reason in place of a time. `error`
-is the rms error against eager, relative to the rms of eager's output.
+call; ratios are of medians, and of minima in brackets. A peer that is missing, fails or takes longer than
+--limit has its reason in place of a time. `error` is the rms error against eager, relative to the rms of
+eager's output; a result that is further off than a thousandth is called wrong, and the status is 1.
 """
 
 import argparse
@@ -194,23 +195,26 @@ def significant(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 
-def ratio(found, ours, theirs, key):
-    """coil's figure over the smallest of the peers named; '-' where one is missing."""
-    figures = [found[p][key] for p in theirs if key in found.get(p, {})]
-    return f"{found[ours][key] / min(figures):.2f}" if figures and key in found.get(ours, {}) else "-"
+def ratio(found, theirs):
+    """coil's times over the smallest of the peers named, median and minimum; a wrong result has no time."""
+    right = [f for f in (found.get(p, {}) for p in theirs) if "median" in f and f["error"] < WRONG]
+    ours = found["coil"]
+    if not right or "median" not in ours:
+        return "-"
+    return " ".join(text.format(ours[key] / min(f[key] for f in right))
+                    for key, text in (("median", "{:.2f}"), ("min", "({:.2f})")))
 
 
 def run_table(results, peers):
     others = [p for p in peers if p != "coil"]
-    ending = ["coil / best peer", "coil / Inductor", "by min", "load"] if "coil" in peers else ["load"]
-    lines = [["ms: median (min)", *peers, *ending]]
+    against = {p: [p] for p in ("inductor", "tuned") if p in peers} | {"best peer": others} if "coil" in peers else {}
+    lines = [["ms: median (min)", *peers, *(f"coil / {name}" for name in against), "load"]]
     for result in results:
         found = result["peers"]
         cells = [f"{significant(f['median'])} ({significant(f['min'])})" if "median" in f else "-"
                  for f in (found[p] for p in peers)]
-        ends = [ratio(found, "coil", others, "median"), ratio(found, "coil", ["inductor"], "median"),
-                ratio(found, "coil", others, "min")] if "coil" in peers else []
-        lines.append([result["row"], *cells, *ends, f"{min(result['load'])}-{max(result['load'])}"])
+        ratios = [ratio(found, names) for names in against.values()]
+        lines.append([result["row"], *cells, *ratios, f"{min(result['load'])}-{max(result['load'])}"])
     return markdown(lines)
 
 
@@ -244,7 +248,7 @@ def error_table(results, peers):
 def report(machine, results, peers):
     parts = [machine, run_table(results, peers), compile_table(results, peers), error_table(results, peers)]
     reasons = [f"- {r['row']}, {p}: {f['reason']}" for r in results for p, f in r["peers"].items() if "reason" in f]
-    return "\n\n".join(parts + ["\n".join(["Not measured:", *reasons])] * bool(reasons)) if reasons else "\n\n".join(parts)
+    return "\n\n".join(parts + (["\n".join(["Not measured:", "", *reasons])] if reasons else []))
 
 
 def machine_text(options):

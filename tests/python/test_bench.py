@@ -126,6 +126,15 @@ def test_error():
         assert peers.error(wrong, [ones]) == float("inf")
 
 
+def test_ratio_leaves_out_wrong_results():
+    def peer(median, least, error):
+        return {"median": median, "min": least, "error": error}
+
+    found = {"coil": peer(3.0, 2.0, 0), "eager": peer(6.0, 8.0, 0), "tuned": peer(1.0, 1.0, 0.1), "gone": {"reason": "x"}}
+    assert compare.ratio(found, ["eager", "tuned", "gone"]) == "0.50 (0.25)"
+    assert compare.ratio(found, ["tuned"]) == compare.ratio(found, ["gone"]) == "-"
+
+
 @pytest.mark.parametrize("body, reason", [
     ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal 11"),
