@@ -39,8 +39,8 @@ test-core: setup  ## tests that need no torch: units, case tables, lint
 test-torch: setup  ## tests against torch, in .venv (about 5 GB, once)
 	@TORCH_VERSION=$(TORCH_VERSION) scripts/test_torch.sh
 
-bench: build  ## run time and compile time of models and parts
-	@scripts/bench.sh
+bench: build  ## times beside eager, Inductor, ONNX Runtime and OpenVINO, in .venv (BENCH_ROWS="kernels models")
+	@TORCH_VERSION=$(TORCH_VERSION) scripts/bench.sh
 
 fuzz:  ## ten minutes of each fuzz target under ASan and UBSan (FUZZ_SECONDS=600)
 	@scripts/fuzz.sh

@@ -4,26 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=${TORCH_VERSION:-2.15.0}
 venv=.venv
-requirements=tests/requirements.txt
-stamp=$venv/.done-torch-$version
-
 mkdir -p build/logs
 log=build/logs/pytest.log
 rm -f "$log"
-
-if [[ ! -f $stamp || $requirements -nt $stamp ]]; then
-  echo "[test-torch] making $venv with torch $version (about 5 GB)"
-  [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
-  if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input \
-    "torch==$version" -r "$requirements" >build/logs/pip.log 2>&1 </dev/null; then
-    tail -n 20 build/logs/pip.log >&2
-    echo "[test-torch] pip could not install torch $version" >&2
-    exit 2
-  fi
-  touch "$stamp"
-fi
+scripts/venv.sh tests/requirements.txt
 
 suites=()
 for folder in tests/python tests/models; do
