@@ -78,6 +78,8 @@ Status run_conv(const void* attributes, std::span<const CallOperand> o, const Ca
   }
   args.in = x.dtype;
   args.out = y.dtype;
+  args.epilogue = tools.epilogue;
+  args.epilogue_context = tools.epilogue_context;
   const CpuTemplates& t = *call_of(attributes).table;
   return run_template(args, tools, t.conv, t.conv_scratch_bytes);
 }
