@@ -16,6 +16,7 @@ using templates::CpuTemplates;
 struct CpuCall {
   const CpuTemplates* table = nullptr;
   StructuredAttrs attrs;
+  DType out = DType::f32;
 };
 
 const CpuCall& call_of(const void* attributes) { return *static_cast<const CpuCall*>(attributes); }
@@ -36,52 +37,82 @@ templates::ConstMatrix matrix(const CallOperand& o) {
   return {o.data, o.strides[row], o.strides[row + 1], batch_stride(o)};
 }
 
-Status run_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+/// The product's factor b: shape, strides and element types that its packing depends on.
+templates::GemmArgs gemm_weight(const CallOperand& b, DType out) {
   templates::GemmArgs args;
+  const std::size_t row = b.shape.size() - 2;
+  args.batch = row == 1 ? b.shape[0] : 1;
+  args.k = b.shape[row];
+  args.n = b.shape[row + 1];
+  args.b = matrix(b);
+  args.in = b.dtype;
+  args.out = out;
+  return args;
+}
+
+Status run_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+  templates::GemmArgs args = gemm_weight(o[1], o[2].dtype);
   const std::size_t row = o[2].shape.size() - 2;
-  args.batch = row == 1 ? o[2].shape[0] : 1;
   args.m = o[2].shape[row];
-  args.n = o[2].shape[row + 1];
-  args.k = o[0].shape[row + 1];
   args.a = matrix(o[0]);
-  args.b = matrix(o[1]);
   args.c = {o[2].data, o[2].strides[row], o[2].strides[row + 1], batch_stride(o[2])};
-  args.in = o[0].dtype;
-  args.out = o[2].dtype;
+  args.packed_b = tools.packed;
   args.epilogue = tools.epilogue;
   args.epilogue_context = tools.epilogue_context;
   const CpuTemplates& t = *call_of(attributes).table;
   return run_template(args, tools, t.gemm, t.gemm_scratch_bytes);
 }
 
-Status run_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
-  const Conv& conv = std::get<Conv>(call_of(attributes).attrs);
-  const CallOperand &x = o[0], &w = o[1], &y = o.back();
+Status pack_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+  const CpuCall& call = call_of(attributes);
+  call.table->pack_b(gemm_weight(o[1], call.out), tools.packed);
+  return Ok{};
+}
+
+/// The weight of a convolution: all of its arguments that packing depends on.
+templates::ConvArgs conv_weight(const Conv& conv, const CallOperand& w, DType out) {
   templates::ConvArgs args;
-  args.rank = static_cast<int>(x.shape.size()) - 2;
-  args.n = x.shape[0];
-  args.ic = x.shape[1];
-  args.oc = y.shape[1];
+  args.rank = static_cast<int>(w.shape.size()) - 2;
   args.groups = conv.groups;
   args.transposed = conv.transposed;
+  args.ic = conv.transposed ? w.shape[0] : w.shape[1] * conv.groups;
+  args.oc = conv.transposed ? w.shape[1] * conv.groups : w.shape[0];
   for (std::size_t d = 0; d < static_cast<std::size_t>(args.rank); ++d)
-    args.dims[d] = {x.shape[d + 2], w.shape[d + 2], conv.stride[d], conv.padding[d], conv.dilation[d], y.shape[d + 2]};
-  args.x = x.data;
+    args.dims[d] = {1, w.shape[d + 2], conv.stride[d], conv.padding[d], conv.dilation[d], 1};
   args.w = w.data;
+  std::copy(w.strides.begin(), w.strides.end(), args.w_strides);
+  args.in = w.dtype;
+  args.out = out;
+  return args;
+}
+
+Status run_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+  const CallOperand &x = o[0], &w = o[1], &y = o.back();
+  templates::ConvArgs args = conv_weight(std::get<Conv>(call_of(attributes).attrs), w, y.dtype);
+  args.n = x.shape[0];
+  for (std::size_t d = 0; d < static_cast<std::size_t>(args.rank); ++d) {
+    args.dims[d].input = x.shape[d + 2];
+    args.dims[d].output = y.shape[d + 2];
+  }
+  args.x = x.data;
   args.y = y.data;
   std::copy(x.strides.begin(), x.strides.end(), args.x_strides);
-  std::copy(w.strides.begin(), w.strides.end(), args.w_strides);
   std::copy(y.strides.begin(), y.strides.end(), args.y_strides);
   if (o.size() == 4) {
     args.bias = o[2].data;
     args.bias_stride = o[2].strides[0];
   }
-  args.in = x.dtype;
-  args.out = y.dtype;
+  args.packed_w = tools.packed;
   args.epilogue = tools.epilogue;
   args.epilogue_context = tools.epilogue_context;
   const CpuTemplates& t = *call_of(attributes).table;
   return run_template(args, tools, t.conv, t.conv_scratch_bytes);
+}
+
+Status pack_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+  const CpuCall& call = call_of(attributes);
+  call.table->pack_w(conv_weight(std::get<Conv>(call.attrs), o[1], call.out), tools.packed);
+  return Ok{};
 }
 
 Status run_attention(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
@@ -145,23 +176,28 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   auto call = std::make_shared<CpuCall>();
   call->table = &templates::cpu_templates(machine.isa);
   call->attrs = node.attrs;
+  call->out = out;
   Implementation chosen;
   const auto refuse = [&](const char* what) {
     return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what, name(in), name(out));
   };
   if (std::holds_alternative<Gemm>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("matrix product");
-    chosen = {"gemm", run_gemm, call};
+    chosen = {"gemm", run_gemm, call, pack_gemm, 1, [call](std::span<const CallOperand> o) {
+                return call->table->packed_b_bytes(gemm_weight(o[1], call->out));
+              }};
   } else if (std::holds_alternative<Conv>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("convolution");
-    chosen = {"conv", run_conv, call};
+    chosen = {"conv", run_conv, call, pack_conv, 1, [call](std::span<const CallOperand> o) {
+                return call->table->packed_w_bytes(conv_weight(std::get<Conv>(call->attrs), o[1], call->out));
+              }};
   } else if (const auto* attention = std::get_if<Attention>(&node.attrs)) {
     if (!templates::attention_supports(in, attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
-    chosen = {"attention", run_attention, call};
+    chosen = {"attention", run_attention, call, nullptr, 0, {}};
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
-    chosen = {std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call};
+    chosen = {std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call, nullptr, 0, {}};
   }
   chosen.name += "." + std::string(name(machine.isa));
   return chosen;

@@ -1,6 +1,7 @@
 #include "plan/build.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/symbols.h"
 #include "schedule/memory.h"
@@ -223,6 +224,55 @@ class PlanBuilder {
     out.attributes = chosen.attributes;
     for (const Access& a : node.inputs) out.operands.push_back(operand(a));
     for (const Access& a : node.outputs) out.operands.push_back(operand(a));
+    if (chosen.pack) out.packed = packed_weight(node, chosen, out);
+    return out;
+  }
+
+  /// A weight that is there before the first call is packed once; nothing if it is not.
+  std::optional<u32> packed_weight(const Structured& node, const Implementation& chosen, const runtime::Call& call) {
+    const BufferId weight = node.inputs[chosen.weight].buffer;
+    const bool derived = schedule_.buffers.get(weight).place == Place::Derived;
+    if (node.init || (program_.buffers[weight].kind != BufferKind::Constant && !derived)) return std::nullopt;
+    const std::vector<i64> key = packing_key(call, chosen.weight);
+    if (const auto known = packed_.find({chosen.name, key}); known != packed_.end()) return known->second;
+    std::vector<runtime::CallOperand> shapes;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) shapes.push_back(shape_of(node.inputs[i]));
+    runtime::PlanBuffer p;
+    p.name = program_.buffers[weight].name + ".packed";
+    p.dtype = DType::u8;
+    p.where = Where::Derived;
+    const sym::Expr bytes = syms_.constant(chosen.packed_bytes(shapes));
+    p.bytes = exprs_.add(bytes);
+    p.shape = exprs_.add(std::vector<sym::Expr>{bytes});
+    p.strides = exprs_.add(std::vector<sym::Expr>{syms_.constant(1)});
+    const u32 buffer = static_cast<u32>(out_.buffers.size());
+    out_.buffers.push_back(std::move(p));
+    packed_[{chosen.name, key}] = buffer;
+    runtime::Call pack = call;
+    pack.name = "pack." + chosen.name;
+    pack.function = chosen.pack;
+    pack.operands.resize(node.inputs.size());
+    for (std::size_t i = 0; i < pack.operands.size(); ++i)
+      if (i != chosen.weight) pack.operands[i].buffer = runtime::kNoBuffer;
+    pack.packed = buffer;
+    out_.init.push_back(std::move(pack));
+    return buffer;
+  }
+
+  static std::vector<i64> packing_key(const runtime::Call& call, u32 weight) {
+    const runtime::PlanOperand& o = call.operands[weight];
+    std::vector<i64> key = {o.buffer, o.offset};
+    key.insert(key.end(), o.shape.begin(), o.shape.end());
+    key.insert(key.end(), o.strides.begin(), o.strides.end());
+    return key;
+  }
+
+  /// As far as it is known before a call; dims that are not are 1.
+  runtime::CallOperand shape_of(const Access& a) const {
+    runtime::CallOperand out;
+    out.dtype = program_.buffers[a.buffer].dtype;
+    for (sym::Expr e : a.extents) out.shape.push_back(syms_.as_const(e).value_or(1));
+    out.strides.assign(out.shape.size(), 0);
     return out;
   }
 
@@ -283,6 +333,7 @@ class PlanBuilder {
   SymbolTable& symbols_;
   sym::Arena& syms_;
   runtime::Plan out_;
+  std::map<std::pair<std::string, std::vector<i64>>, u32> packed_;  // by implementation and operand
   ExprTable exprs_;
 };
 

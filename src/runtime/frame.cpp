@@ -143,15 +143,20 @@ Status Frame::execute(const Launch& launch) {
 Status Frame::execute(const Call& call) {
   std::vector<CallOperand> operands;
   for (const PlanOperand& o : call.operands) {
-    COIL_TRY(ensure(o.buffer));
     CallOperand c;
+    if (o.buffer == kNoBuffer) {
+      operands.push_back(c);
+      continue;
+    }
+    COIL_TRY(ensure(o.buffer));
     c.dtype = plan_.buffers[o.buffer].dtype;
     c.shape = COIL_TRY(eval(o.shape));
     c.strides = COIL_TRY(eval(o.strides));
-    c.data = data_[o.buffer] + COIL_TRY(eval(o.offset)) * size_of(c.dtype);
+    if (data_[o.buffer]) c.data = data_[o.buffer] + COIL_TRY(eval(o.offset)) * size_of(c.dtype);
     operands.push_back(std::move(c));
   }
   CallTools tools{call_.pool, call_.scratch};
+  if (call.packed) tools.packed = data_[*call.packed];
   if (!call.epilogue) return call.function(call.attributes.get(), operands, tools);
   const EpilogueRun epilogue = COIL_TRY(prepare(*call.epilogue));
   tools.epilogue = run_epilogue;

@@ -84,6 +84,7 @@ struct PlanOperand {
 /// What an epilogue kernel gets from its template at each block: in place of a symbol's slot, or a buffer.
 enum BlockValue : u32 { kBlockBatch = 0xFFFFFF00u, kBlockRow0, kBlockRows, kBlockCol0, kBlockCols, kBlockLd, kBlockEnd };
 inline constexpr u32 kBlockBuffer = ~u32{0};
+inline constexpr u32 kNoBuffer = ~u32{0};  // of an operand that a packing does not look at: it has no memory
 inline constexpr std::size_t kMostEpilogueArguments = 64;  // buffers, and symbols
 /// Sees a finished block of a result; the type that templates state.
 using BlockFunction = void (*)(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block, i64 ld);
@@ -94,6 +95,7 @@ struct CallTools {
   Scratch& scratch;
   BlockFunction epilogue = nullptr;  // then the last operand may have no memory
   void* epilogue_context = nullptr;
+  void* packed = nullptr;  // the weight in the function's own layout: then the operand is not read
 };
 struct CallOperand {
   DType dtype = DType::f32;
@@ -107,6 +109,7 @@ struct Call {
   std::shared_ptr<const void> attributes;
   std::vector<PlanOperand> operands;  // inputs, then outputs
   std::optional<Launch> epilogue;     // a kernel that runs on each block of the last output
+  std::optional<u32> packed;          // a Derived buffer: a packed weight that is read, at init written
 };
 
 /// to = from, whole buffers of one layout.

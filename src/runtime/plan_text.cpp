@@ -99,7 +99,7 @@ class PlanPrinter {
   void print(const Call& c) {
     out_.line("call   {} ({}", c.name, join(c.operands, ", ", [&](const PlanOperand& o) {
                 return place(o.buffer) + " " + list(o.shape);
-              }) + ")" + (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers)) : ""));
+              }) + (c.packed ? ", " + place(*c.packed) : "") + ")" + (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers)) : ""));
   }
   void print(const CopyStep& c) { out_.line("copy   {} to {}", place(c.from), place(c.to)); }
   void print(const ReadSize& r) {
