@@ -316,6 +316,8 @@ TEST(TemplatesConv, OutputPaddingAndEmptiness) {
               .transposed = true, .output_padding = 1});
   check_case({.n = 0, .ic = 2, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
   check_case({.n = 1, .ic = 0, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
+  check_case({.n = 1, .ic = 2, .oc = 0, .dims = {dim(5, 3, 1, 1), dim(6, 3)}});
+  check_case({.n = 1, .ic = 0, .oc = 3, .dims = {dim(5, 3, 1, 1), dim(6, 3)}, .transposed = true});
 }
 
 }  // namespace
