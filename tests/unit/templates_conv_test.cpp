@@ -289,8 +289,11 @@ TEST(TemplatesConv, PaddingTakesNoPart) {
           for (i64 row = 0; row < 8; ++row) {
             for (i64 col = 0; col < 20; ++col) {
               const double got = y.get(row * 20 + col);
-              if (row == edge) EXPECT_EQ(got, good.get(row * 20 + col)) << name(isa) << col;
-              else EXPECT_FALSE(std::isfinite(got)) << name(isa) << row << " " << col;
+              if (row == edge) {
+                EXPECT_EQ(got, good.get(row * 20 + col)) << name(isa) << col;
+              } else {
+                EXPECT_FALSE(std::isfinite(got)) << name(isa) << row << " " << col;
+              }
             }
           }
         }
