@@ -289,8 +289,11 @@ TEST(TemplatesConv, PaddingTakesNoPart) {
           for (i64 row = 0; row < 8; ++row) {
             for (i64 col = 0; col < 20; ++col) {
               const double got = y.get(row * 20 + col);
-              if (row == edge) EXPECT_EQ(got, good.get(row * 20 + col)) << name(isa) << col;
-              else EXPECT_FALSE(std::isfinite(got)) << name(isa) << row << " " << col;
+              if (row == edge) {
+                EXPECT_EQ(got, good.get(row * 20 + col)) << name(isa) << col;
+              } else {
+                EXPECT_FALSE(std::isfinite(got)) << name(isa) << row << " " << col;
+              }
             }
           }
         }
@@ -316,6 +319,8 @@ TEST(TemplatesConv, OutputPaddingAndEmptiness) {
               .transposed = true, .output_padding = 1});
   check_case({.n = 0, .ic = 2, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
   check_case({.n = 1, .ic = 0, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
+  check_case({.n = 1, .ic = 2, .oc = 0, .dims = {dim(5, 3, 1, 1), dim(6, 3)}});
+  check_case({.n = 1, .ic = 0, .oc = 3, .dims = {dim(5, 3, 1, 1), dim(6, 3)}, .transposed = true});
 }
 
 }  // namespace

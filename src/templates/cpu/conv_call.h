@@ -105,7 +105,7 @@ struct ConvPlan {
   i64 choose_images(const ConvArgs& c, int threads) const {
     constexpr i64 target_bytes = 2 << 20, blocks_of_a_thread = 4;
     const i64 bytes = larger(image_elements(c) * i64(sizeof(Acc)), 1);
-    const i64 blocks = c.groups * ((s.oc + 47) / 48) * ((s.positions + kBlockN - 1) / kBlockN);
+    const i64 blocks = c.groups * (s.oc / 48 + 1) * ((s.positions + kBlockN - 1) / kBlockN);
     const i64 wanted = (blocks_of_a_thread * threads + blocks - 1) / blocks;
     return smaller(larger(larger(target_bytes / bytes, wanted), 1), c.n);
   }
