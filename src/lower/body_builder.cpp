@@ -276,14 +276,28 @@ Rows make_rows(BodyBuilder& b, const Access& in, const std::vector<bool>& reduce
   if (order == RowOrder::Memory)
     std::stable_sort(inner.begin(), inner.end(),
                      [&](std::size_t x, std::size_t y) { return stride(x) > stride(y); });
-  for (std::size_t k : inner) rows.at[k] = b.reduce_dim(in.extents[k]);
   if (inner.empty()) {
     b.reduce_dim(syms.constant(1));
     rows.tree = choose_tree({partial, 1, false});
-  } else {
-    const std::size_t last = inner.back();
-    rows.tree = choose_tree({partial, syms.as_const(in.extents[last]), stride(last) == 1});
+    return rows;
   }
+  // Neighbours that are one line in memory are one dim: rows are long, and their tree has few tails.
+  const auto one_line = [&](std::size_t outer, std::size_t below) {
+    const auto x = syms.stride(place, in.vars[outer]), y = syms.stride(place, in.vars[below]);
+    return x && y && *x == syms.mul(*y, in.extents[below]);
+  };
+  Expr extent;
+  for (std::size_t from = 0, to = 0; from < inner.size(); from = to) {
+    extent = in.extents[inner[from]];
+    for (to = from + 1; to < inner.size() && one_line(inner[to - 1], inner[to]); ++to)
+      extent = syms.mul(extent, in.extents[inner[to]]);
+    Expr rest = b.reduce_dim(extent);
+    for (std::size_t i = to; i-- > from;) {
+      rows.at[inner[i]] = i == from ? rest : syms.mod(rest, in.extents[inner[i]]);
+      rest = syms.floordiv(rest, in.extents[inner[i]]);
+    }
+  }
+  rows.tree = choose_tree({partial, syms.as_const(extent), stride(inner.back()) == 1});
   return rows;
 }
 

@@ -62,8 +62,9 @@ class Joiner {
     if (draft_.reads.size() + draft_.stores.size() + body_.insts.size() > kMostInstructions)
       return "the kernel would become too long";
     for (const Inst& i : body_.insts)
-      if (i.kind == InstKind::Reduce && draft_.lanes != 0 && draft_.lanes != i.tree.lanes)
-        return str("their reductions have {} and {} lanes", draft_.lanes, i.tree.lanes);
+      if (i.kind == InstKind::Reduce && draft_.tree && (draft_.tree->lanes != i.tree.lanes || draft_.tree->block != i.tree.block))
+        return str("their reductions have trees {}x{} block {} and {}x{} block {}", draft_.tree->lanes, draft_.tree->accs,
+                   draft_.tree->block, i.tree.lanes, i.tree.accs, i.tree.block);
     return "";
   }
 
@@ -186,7 +187,7 @@ class Joiner {
     for (const Inst& i : body_.insts) {
       if (i.kind == InstKind::Store)
         draft_.stores.push_back({i.buffer, place(i.index), i.mask.valid(), draft_.group.instances.size()});
-      if (i.kind == InstKind::Reduce) draft_.lanes = i.tree.lanes;
+      if (i.kind == InstKind::Reduce) draft_.tree = i.tree;
     }
     for (Reading& r : reads_) draft_.reads.push_back({r.buffer, place(r.index), r.masked});
     draft_.group.instances.push_back({id_, dims, stage});

@@ -20,7 +20,7 @@ struct Draft {
   Group group;
   std::vector<StoreSite> stores;
   std::vector<Reading> reads;
-  u32 lanes = 0;  // of its reductions' trees; 0 before there is one
+  std::optional<ops::Tree> tree;  // of its reductions: they go over the row together
   std::optional<Block> block;  // of a group around a node
 };
 

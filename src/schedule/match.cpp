@@ -163,14 +163,16 @@ class Matcher {
     for (auto& [axis, pieces] : whole.pieces) {
       std::vector<std::pair<Expr, Expr>> digits;
       Expr sum = syms_.constant(0);
-      bool all_free = free(whole, axis) && !is_fixed(axis);
+      bool all_free = free(whole, axis);
       for (const auto& [digit, weight] : pieces) {
         all_free &= free(parts, digit);
         if (!all_free) break;
         digits.push_back({parts.find(digit)->extent, weight});
         sum = syms_.add(sum, syms_.mul(digit, weight));
       }
-      if (all_free && is_radix(digits, whole.find(axis)->extent)) give(whole, axis, sum, parts);
+      if (!all_free || !is_radix(digits, whole.find(axis)->extent)) continue;
+      if (is_fixed(axis)) give_digits(axis, sum);
+      else give(whole, axis, sum, parts);
     }
     whole.pieces.clear();
   }
@@ -223,8 +225,8 @@ class Matcher {
     if (reduces_ && !group_.inner.empty()) return same_row(fit, reduced);
     fit.inner = group_.inner;
     for (const Axis& r : reduced) {
-      if (right_.given.contains(r.var) && !syms_.is_const(r.extent, 1))
-        return str("{} reduces over dims that {} has apart", body_.name, group_.name);
+      if (const auto given = right_.given.find(r.var); given != right_.given.end() && !syms_.is_const(r.extent, 1))
+        make_digits(r.var, given->second);
       fit.inner.push_back(r);
       right_.given.erase(r.var);
     }
@@ -235,6 +237,13 @@ class Matcher {
     }
     grid_axes(fit);
     return "";
+  }
+
+  /// Axes that make up a reduced dim become digits of it: the tree needs the dim itself.
+  void make_digits(Expr dim, Expr sum) {
+    for (const Axis& a : left_.axes)
+      if (syms_.uses(sum, a.var))
+        left_.given[a.var] = syms_.mod(syms_.floordiv(dim, *syms_.stride(sum, a.var)), a.extent);
   }
 
   /// A second reduction of a group goes over the same row, dim by dim.

@@ -131,9 +131,8 @@ class KernelPrinter {
     }
     ++loops_;
     for (std::size_t a = 0; a < s.loop.size(); ++a) index_.name(s.loop[a].var, loop_variable(a));
-    const bool lanes_in_loop = s.loop.back().var == kernel_.lane_axis();
-    insts_.set_lanes_in_loop(lanes_in_loop);
-    if (lanes_in_loop) index_.set_lanes(s.loop.back().var, true);
+    insts_.set_lanes_in_loop(lanes_in_loop(s));
+    if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, true);
     std::vector<Axis> axes = kernel_.grid;
     axes.insert(axes.end(), s.loop.begin(), s.loop.end());
     insts_.set_positions(row_major(s.loop), row_major(axes));
@@ -142,12 +141,12 @@ class KernelPrinter {
       out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a), index_.scalar(s.loop[a].extent));
       out_.indent();
     }
-    innermost(s, lanes_in_loop);
+    innermost(s);
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
       out_.dedent();
       out_.raw_line("}");
     }
-    fold(s, lanes_in_loop);
+    finish(s);
     insts_.set_lanes_in_loop(false);
     insts_.set_positions(sym::Expr(), row_major(kernel_.grid));
   }
@@ -164,35 +163,62 @@ class KernelPrinter {
     return slots;
   }
 
+  /// In steps of the innermost axis that all slots of all accumulators share; 0: they last the whole loop.
+  u32 block_of(const Stage& s) const {
+    for (const KernelInst& i : s.insts)
+      if (i.kind == KernelOp::Accumulate) return i.inst.tree.block;
+    return 0;
+  }
+
   void declare_carried(const Stage& s) {
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate && i.kind != KernelOp::Scan) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
+      const bool lanes = index_.lanes_on();
       const u32 slots = i.kind == KernelOp::Scan ? 1 : i.inst.tree.accs;
       for (u32 slot = 0; slot < slots; ++slot)
-        for (std::size_t v = 0; v < c.values.size(); ++v) {
-          const std::string name = i.kind == KernelOp::Scan ? InstPrinter::scan_name(i.inst, v)
-                                                            : InstPrinter::slot_name(i.accumulator, slot, v);
-          const bool lanes = index_.lanes_on();
-          out_.line("{} {} = {};", insts_.type(c.values[v], lanes), name, insts_.constant(c.identity[v], lanes));
-        }
+        for (std::size_t v = 0; v < c.values.size(); ++v)
+          out_.line("{} {} = {};", insts_.type(c.values[v], lanes),
+                    i.kind == KernelOp::Scan ? InstPrinter::scan_name(i.inst, v)
+                                             : InstPrinter::slot_name(i.accumulator, slot, v),
+                    insts_.constant(c.identity[v], lanes));
+      if (i.kind != KernelOp::Accumulate || block_of(s) == 0) continue;
+      const bool folded_lanes = lanes && !lanes_in_loop(s);
+      for (std::size_t v = 0; v < c.values.size(); ++v)
+        out_.line("{} {} = {};", insts_.type(c.values[v], folded_lanes), total_name(i, v),
+                  insts_.constant(c.identity[v], folded_lanes));
     }
+    if (block_of(s) != 0) out_.line("bool started{} = false;", loops_);
   }
 
-  /// The last axis of a loop: whole rounds over all slots, then what is left, slot by slot.
-  void innermost(const Stage& s, bool lanes_in_loop) {
+  static std::string total_name(const KernelInst& i, std::size_t component) {
+    return str("w{}_{}", i.accumulator, component);
+  }
+
+  bool lanes_in_loop(const Stage& s) const { return s.loop.back().var == kernel_.lane_axis(); }
+
+  /// The last axis of a loop, block by block; each block's slots are folded into the totals.
+  void innermost(const Stage& s) {
     const std::string r = loop_variable(s.loop.size() - 1);
     const std::string extent = index_.scalar(s.loop.back().extent);
-    const u32 slots = slots_of(s);
-    const i64 step = lanes_in_loop ? 16 : 1;
+    const u32 block = block_of(s);
     out_.line("i64 {} = 0;", r);
-    if (slots > 1 || step > 1) {
-      out_.line("for (; {} + {} <= {};) {{", r, step * slots, extent);
-      out_.indent();
-      for (u32 slot = 0; slot < slots; ++slot) block(s, slot, r, step);
-      out_.dedent();
-      out_.raw_line("}");
-    } else {
+    if (block == 0) return steps(s, r, extent);
+    out_.line("while ({} < {}) {{", r, extent);
+    out_.indent();
+    out_.line("const i64 stop = min({} + i64({}), i64({}));", r, block, extent);
+    steps(s, r, "stop");
+    fold_block(s);
+    out_.dedent();
+    out_.raw_line("}");
+  }
+
+  /// Whole rounds over all slots, then what is left, slot by slot.
+  void steps(const Stage& s, const std::string& r, const std::string& extent) {
+    const u32 slots = slots_of(s);
+    const bool lanes = lanes_in_loop(s);
+    const i64 step = lanes ? 16 : 1;
+    if (slots == 1 && step == 1) {
       out_.line("for (; {} < {};) {{", r, extent);
       out_.indent();
       block(s, 0, r, step);
@@ -200,16 +226,21 @@ class KernelPrinter {
       out_.raw_line("}");
       return;
     }
-    const u32 left = lanes_in_loop ? slots : slots - 1;
+    out_.line("for (; {} + {} <= {};) {{", r, step * slots, extent);
+    out_.indent();
+    for (u32 slot = 0; slot < slots; ++slot) block(s, slot, r, step);
+    out_.dedent();
+    out_.raw_line("}");
+    const u32 left = lanes ? slots : slots - 1;
     for (u32 slot = 0; slot < left; ++slot) {
       out_.line("if ({} < {}) {{", r, extent);
       out_.indent();
-      if (lanes_in_loop) {
+      if (lanes) {
         out_.line("const i64 count = min(i64({} - {}), i64(16));", extent, r);
         insts_.set_tail("count");
       }
       block(s, slot, r, step);
-      if (lanes_in_loop) insts_.set_tail("");
+      if (lanes) insts_.set_tail("");
       out_.dedent();
       out_.raw_line("}");
     }
@@ -225,26 +256,66 @@ class KernelPrinter {
     out_.line("{} += {};", r, step);
   }
 
-  /// Slots in order, then lanes by halves; the results get the names of the reduction's values.
-  void fold(const Stage& s, bool lanes_in_loop) {
-    std::vector<std::pair<Val, std::string>> results_of_all;
+  /// The results of a loop's accumulators get the names of the reduction's values.
+  void finish(const Stage& s) {
+    std::vector<std::pair<Val, std::string>> results;
+    const bool has_blocks = block_of(s) != 0;
+    if (has_blocks) {  // a row without elements
+      out_.line("if (!started{}) {{", loops_);
+      out_.indent();
+      fold_block(s);
+      out_.dedent();
+      out_.raw_line("}");
+    }
+    for (const KernelInst& i : s.insts) {
+      if (i.kind != KernelOp::Accumulate) continue;
+      const std::vector<std::string> folded = has_blocks ? std::vector<std::string>() : fold(s, i);
+      const std::vector<Val>& values = finish_of(i.accumulator).results;
+      for (std::size_t v = 0; v < values.size(); ++v)
+        results.push_back({values[v], has_blocks ? total_name(i, v) : folded[v]});
+    }
+    if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, false);
+    for (const auto& [value, text] : results) insts_.define(value, text);
+  }
+
+  /// Folds the slots into the totals; the slots start anew.
+  void fold_block(const Stage& s) {
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
-      const auto names = [&](u32 slot) {
-        std::vector<std::string> out;
+      std::vector<std::string> totals;
+      for (std::size_t v = 0; v < c.values.size(); ++v) totals.push_back(total_name(i, v));
+      out_.raw_line("{");
+      out_.indent();
+      const std::vector<std::string> folded = fold(s, i);
+      out_.line("if (started{}) {{", loops_);
+      out_.indent();
+      insts_.combine(c, totals, folded, index_.lanes_on() && !lanes_in_loop(s));
+      out_.dedent();
+      out_.raw_line("} else {");
+      out_.indent();
+      for (std::size_t v = 0; v < totals.size(); ++v) out_.line("{} = {};", totals[v], folded[v]);
+      out_.dedent();
+      out_.raw_line("}");
+      for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
         for (std::size_t v = 0; v < c.values.size(); ++v)
-          out.push_back(InstPrinter::slot_name(i.accumulator, slot, v));
-        return out;
-      };
-      for (u32 slot = 1; slot < i.inst.tree.accs; ++slot) insts_.combine(c, names(0), names(slot), index_.lanes_on());
-      std::vector<std::string> folded = names(0);
-      if (lanes_in_loop) folded = fold_lanes(c, i);
-      const std::vector<Val>& results = finish_of(i.accumulator).results;
-      for (std::size_t v = 0; v < results.size(); ++v) results_of_all.push_back({results[v], folded[v]});
+          out_.line("{} = {};", InstPrinter::slot_name(i.accumulator, slot, v), insts_.constant(c.identity[v], index_.lanes_on()));
+      out_.dedent();
+      out_.raw_line("}");
     }
-    if (lanes_in_loop) index_.set_lanes(s.loop.back().var, false);
-    for (const auto& [value, text] : results_of_all) insts_.define(value, text);
+    out_.line("started{} = true;", loops_);
+  }
+
+  /// Slots in order, then lanes by halves; gives the names of what is left.
+  std::vector<std::string> fold(const Stage& s, const KernelInst& i) {
+    const ops::Combine& c = kernel_.combines[i.inst.combine];
+    const auto names = [&](u32 slot) {
+      std::vector<std::string> out;
+      for (std::size_t v = 0; v < c.values.size(); ++v) out.push_back(InstPrinter::slot_name(i.accumulator, slot, v));
+      return out;
+    };
+    for (u32 slot = 1; slot < i.inst.tree.accs; ++slot) insts_.combine(c, names(0), names(slot), index_.lanes_on());
+    return lanes_in_loop(s) ? fold_lanes(c, i) : names(0);
   }
 
   const Inst& finish_of(u32 accumulator) const {
