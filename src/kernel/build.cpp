@@ -34,16 +34,9 @@ class Builder {
     k.syms = program_.syms;
     k.grid = group_.grid;
     if (group_.node.valid()) start_block();
-    u32 last = 0;
-    for (const Instance& i : group_.instances) {
-      frames_.push_back(frame_of(program_.bodies[i.body]));
-      for (std::size_t d = 0; d < i.dims.size(); ++d)
-        if (frames_.back().body->dims[d].var != i.dims[d])
-          frames_.back().dims.push_back({frames_.back().body->dims[d].var, k.syms->substitute(i.dims[d], out_.block.dims)});
-      last = std::max(last, i.stage + (has_kind(*frames_.back().body, InstKind::Reduce) ? 1 : 0));
-    }
-    for (u32 stage = 0; stage <= last; ++stage) build_stage(stage);
-    for (const Instance& i : group_.instances) note_source(program_.bodies[i.body]);
+    build_stages(group_);
+    for (const Group& part : group_.closing) close_with(part);
+    for_each_instance(group_, [&](const Instance& i) { note_source(program_.bodies[i.body]); });
     if (!group_.node.valid()) merge_grid_axes(k);
     collect_symbols(k);
     return std::move(out_);
@@ -58,6 +51,7 @@ class Builder {
   void start_block() {
     Kernel& k = out_.kernel;
     out_.block = std::get<Block>(block_of(program_, program_.structured[group_.node]));
+    axes_ = out_.block.dims;
     k.grid = {out_.block.row, out_.block.col};
     const std::vector<sym::Expr> strides = {out_.block.ld, k.syms->constant(1)};
     k.buffers.push_back({"block", out_.block.dtype, {out_.block.rows, out_.block.cols},
@@ -86,18 +80,64 @@ class Builder {
     return f;
   }
 
+  /// All stages of a group: the whole kernel's, or of one that closes it.
+  void build_stages(const Group& part) {
+    part_ = &part;
+    inner_ = part.inner;
+    frames_.clear();
+    u32 last = 0;
+    for (const Instance& i : part.instances) {
+      frames_.push_back(frame_of(program_.bodies[i.body]));
+      Frame& f = frames_.back();
+      for (std::size_t d = 0; d < i.dims.size(); ++d)
+        if (f.body->dims[d].var != i.dims[d])
+          f.dims.push_back({f.body->dims[d].var, program_.syms->substitute(i.dims[d], axes_)});
+      if (!axes_.empty())
+        for (const Dim& d : f.body->dims)
+          if (const auto own = axis_of(d.var); own.valid()) f.dims.push_back({d.var, own});
+      last = std::max(last, i.stage + (has_kind(*f.body, InstKind::Reduce) ? 1 : 0));
+    }
+    for (Axis& a : inner_) a.var = program_.syms->substitute(a.var, axes_);
+    for (u32 stage = 0; stage <= last; ++stage) build_stage(stage);
+  }
+
+  /// What stands for an axis that is a body's own dim, where closing stages have axes of their own.
+  sym::Expr axis_of(sym::Expr var) const {
+    for (const auto& [from, to] : axes_)
+      if (from == var) return to;
+    return sym::Expr();
+  }
+
+  /// A group without a grid, over axes of its own: those of other stages may have the same names.
+  void close_with(const Group& part) {
+    registers_.clear();
+    known_.clear();
+    axes_.clear();
+    for (const Axis& a : part.grid) axes_.push_back({a.var, program_.syms->constant(0)});
+    for (const Axis& a : part.inner) {
+      sym::Variable axis = program_.syms->var(a.var);
+      axis.name = str("c{}", closing_axes_++);
+      axes_.push_back({a.var, program_.syms->variable(axis)});
+    }
+    build_stages(part);
+  }
+
   void build_stage(u32 number) {
     Stage stage;
-    if (number % 2 == 1) stage.loop = group_.inner;
+    if (number % 2 == 1) stage.loop = inner_;
+    stage.closing = part_ != &group_;
     out_.kernel.stages.push_back(std::move(stage));
     for (std::size_t i = 0; i < frames_.size(); ++i) {
-      const Instance& instance = group_.instances[i];
+      const Instance& instance = part_->instances[i];
       const bool reduces = has_kind(*frames_[i].body, InstKind::Reduce);
       if (instance.stage == number) elements(frames_[i]);
       if (reduces && instance.stage + 1 == number) results(frames_[i]);
     }
     if (out_.kernel.stages.back().insts.empty()) out_.kernel.stages.pop_back();
-    if (number % 2 == 0) return;
+    if (number % 2 == 1) forget_loop();
+  }
+
+  void forget_loop() {
     std::erase_if(registers_, [](const Register& r) { return r.in_loop; });
     std::erase_if(known_, [](const auto& entry) { return entry.second.in_loop; });
   }
@@ -149,7 +189,7 @@ class Builder {
     sym::Arena& syms = *program_.syms;
     b.kept = true;
     b.shape.clear();
-    for (const Axis& a : group_.inner) b.shape.push_back(a.extent);
+    for (const Axis& a : inner_) b.shape.push_back(a.extent);
     std::vector<sym::Expr> strides(b.shape.size(), syms.constant(1));
     for (std::size_t i = b.shape.size(); i-- > 1;) strides[i - 1] = syms.mul(strides[i], b.shape[i]);
     b.layout = strided_layout(strides, sym::Expr());
@@ -284,7 +324,7 @@ class Builder {
       if (!out_.kernel.buffers[at].written) return pure(KernelOp::Load, std::move(inst), at);
     } else {
       inst.index.clear();
-      for (const Axis& a : group_.inner) inst.index.push_back(a.var);
+      for (const Axis& a : inner_) inst.index.push_back(a.var);
     }
     const Val result = fresh(inst.dtype);
     inst.results = {result};
@@ -313,7 +353,7 @@ class Builder {
     const u32 at = argument(b, true);
     if (place == Place::Kept) {
       inst.index.clear();
-      for (const Axis& a : group_.inner) inst.index.push_back(a.var);
+      for (const Axis& a : inner_) inst.index.push_back(a.var);
     }
     push(KernelOp::Store, std::move(inst), at);
   }
@@ -373,6 +413,10 @@ class Builder {
   const Group& group_;
   BuiltKernel out_;
   std::vector<Frame> frames_;  // one for each instance
+  const Group* part_ = nullptr;  // the group itself, or the closing one at work
+  std::vector<Axis> inner_;      // of that one, as the kernel has them
+  Substitution axes_;            // the group's axes as the kernel has them, where they differ
+  u32 closing_axes_ = 0;
   std::map<const Inst*, u32> accumulator_of_;
   std::vector<Register> registers_;  // what bodies of this group stored at this point of the axes
   std::map<std::vector<i64>, Known> known_;

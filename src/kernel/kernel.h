@@ -33,10 +33,12 @@ struct KernelInst {
   u32 accumulator = 0;      // Accumulate, Finish
 };
 
-/// Straight code once for each grid point, or a loop over axes with the last one innermost.
+/// Straight code once for each grid point, or a loop over axes with the last one innermost. Closing stages
+/// come last and run once, when all points of the grid are done; they share no value with others.
 struct Stage {
   std::vector<Axis> loop;
   std::vector<KernelInst> insts;
+  bool closing = false;
 };
 
 /// One dim of a tile: an axis and how many of its points are handled at once.
@@ -52,6 +54,7 @@ struct Mapping {
   sym::Expr units;            // units of work that threads share: the launch's grid
   bool serial = false;        // one thread, in iteration order
   i64 grain = 1;              // units that a thread takes at least
+  std::vector<TileDim> closing;  // the lanes of closing stages' loops
   std::vector<std::string> reasons;
 };
 
@@ -70,7 +73,8 @@ struct Kernel {
   std::vector<std::string> from;        // ops and places, for comments; not part of the identity
   std::vector<std::string> index_from;  // the same for each Index, in order, for messages
 
-  /// The axis that lanes run along, or invalid.
+  bool closes() const { return !stages.empty() && stages.back().closing; }
+  /// The axis that lanes run along before the closing stages, or invalid.
   sym::Expr lane_axis() const { return mapping.tile.empty() ? sym::Expr() : mapping.tile[0].axis; }
 };
 

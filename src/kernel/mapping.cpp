@@ -21,7 +21,7 @@ std::vector<Access1> accesses(const Kernel& kernel) {
   std::vector<Access1> out;
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Load || i.kind == KernelOp::Store)
+      if (!s.closing && (i.kind == KernelOp::Load || i.kind == KernelOp::Store))
         out.push_back({address(*kernel.syms, kernel.buffers[i.buffer].layout, i.inst.index),
                        i.kind == KernelOp::Store});
   return out;
@@ -70,14 +70,14 @@ std::size_t best_lane_axis(const Kernel& kernel) {
 const Inst* first_accumulate(const Kernel& kernel) {
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Accumulate) return &i.inst;
+      if (i.kind == KernelOp::Accumulate && !s.closing) return &i.inst;
   return nullptr;
 }
 
 /// The axes that loops of stages go over: the same in all of them.
 const std::vector<Axis>& row_of(const Kernel& kernel) {
   for (const Stage& s : kernel.stages)
-    if (!s.loop.empty()) return s.loop;
+    if (!s.loop.empty() && !s.closing) return s.loop;
   return kernel.stages[0].loop;
 }
 
@@ -117,6 +117,11 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   const i64 loop_points = points_of(kernel, row);
   const Inst* reduce = first_accumulate(kernel);
   m.serial = stores_may_meet(kernel);
+  for (const Stage& s : kernel.stages)
+    if (s.closing && std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
+          return i.kind == KernelOp::Accumulate && i.inst.tree.lanes > 1;
+        }))
+      m.closing.push_back({s.loop.back().var, kLanes});
   if (reduce && reduce->tree.lanes > 1) {
     m.tile.push_back({row.back().var, reduce->tree.lanes});
     m.units = product_of_grid(kernel, sym::Expr());

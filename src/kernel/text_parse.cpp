@@ -27,7 +27,7 @@ class KernelParser {
     while (in_.at("size") || in_.at("value") || in_.at("step")) COIL_TRY(parse_symbol());
     COIL_TRY(resolve_buffers());
     if (in_.accept("grid")) COIL_TRY(parse_axes(kernel_.grid, sym::Role::Loop));
-    while (in_.accept("stage")) COIL_TRY(parse_stage());
+    while (in_.at("stage") || in_.at("closing")) COIL_TRY(parse_stage());
     if (in_.accept("mapping")) COIL_TRY(parse_mapping());
     COIL_TRY(in_.expect("}"));
     if (!in_.at_end()) return in_.error_here(str("expected the end, found {}", in_.found()));
@@ -199,12 +199,24 @@ class KernelParser {
     return Ok{};
   }
 
+  /// Stages that go over axes of the same names and extents go over the same axes.
+  void share_axes(std::vector<Axis>& loop) {
+    for (Axis& a : loop) {
+      const auto [known, is_new] = stage_axes_.try_emplace({syms().var(a.var).name, a.extent}, a.var);
+      a.var = known->second;
+      scope_[syms().var(a.var).name] = a.var;
+    }
+  }
+
   // ---- stages ----
 
   Status parse_stage() {
     Stage& stage = kernel_.stages.emplace_back();
+    stage.closing = in_.accept("closing");
+    COIL_TRY(in_.expect("stage"));
     if (in_.accept("over")) COIL_TRY(parse_axes(stage.loop, sym::Role::Reduce));
     else if (in_.accept("along")) COIL_TRY(parse_axes(stage.loop, sym::Role::Loop));
+    share_axes(stage.loop);
     COIL_TRY(in_.expect("{"));
     while (!in_.accept("}")) COIL_TRY(parse_inst(stage));
     return Ok{};
@@ -435,6 +447,12 @@ class KernelParser {
     COIL_TRY(in_.expect("grain"));
     m.grain = COIL_TRY(in_.integer());
     m.serial = in_.accept("serial");
+    while (in_.accept("closing")) {
+      TileDim& t = m.closing.emplace_back();
+      t.axis = COIL_TRY(parse_expr());
+      COIL_TRY(in_.expect("x"));
+      t.extent = COIL_TRY(in_.integer());
+    }
     return Ok{};
   }
 
@@ -443,6 +461,7 @@ class KernelParser {
   std::map<std::string, sym::Expr, std::less<>> scope_;
   std::map<std::string, u32, std::less<>> buffers_;
   std::map<std::string, Val, std::less<>> vals_;
+  std::map<std::pair<std::string, sym::Expr>, sym::Expr> stage_axes_;
   std::vector<Inst> accumulates_;
   bool before_symbols_ = true;
   std::vector<bool> is_contiguous_;  // by buffer: its strides follow from its shape

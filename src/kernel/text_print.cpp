@@ -78,7 +78,8 @@ class KernelTextPrinter {
   void stage(const Stage& s) {
     // A loop goes `over` what it reduces and `along` what it scans.
     const bool reduces = !s.loop.empty() && syms_.var(s.loop[0].var).role == sym::Role::Reduce;
-    out_.raw_line(s.loop.empty() ? "stage {" : str("stage {} {} {{", reduces ? "over" : "along", axes(s.loop)));
+    const std::string head = s.closing ? "closing stage" : "stage";
+    out_.raw_line(s.loop.empty() ? head + " {" : str("{} {} {} {{", head, reduces ? "over" : "along", axes(s.loop)));
     out_.indent();
     for (const KernelInst& i : s.insts) inst(i);
     out_.dedent();
@@ -139,6 +140,7 @@ class KernelTextPrinter {
     if (m.chunk > 0) text += str(" chunk {}", m.chunk);
     text += str(" units {} grain {}", expr(m.units), m.grain);
     if (m.serial) text += " serial";
+    for (const TileDim& c : m.closing) text += str(" closing {} x {}", expr(c.axis), c.extent);
     out_.raw_line(text);
     for (const std::string& r : m.reasons) out_.line("  # {}", r);
   }

@@ -95,8 +95,17 @@ class KernelVerifier {
 
   Status stage(const Stage& s) {
     const std::string where = str("stage {}", stage_);
-    const std::set<sym::Expr> outer = scope_;
     ended_.resize(next_, false);
+    if (s.closing) {
+      if (!closing_) {
+        ended_.assign(next_, true);
+        for (const Axis& a : kernel_.grid) scope_.erase(a.var);
+      }
+      closing_ = true;
+    } else if (closing_) {
+      return error("{} comes after a closing one", where);
+    }
+    const std::set<sym::Expr> outer = scope_;
     if (const Status st = axes(s.loop); !st.ok()) return in_context(where, st.error());
     for (std::size_t i = 0; i < s.insts.size(); ++i)
       if (const Status st = inst(s.insts[i]); !st.ok())
@@ -269,7 +278,9 @@ class KernelVerifier {
     if (!m.units.valid()) return Ok{};  // not mapped yet
     if (m.tile.size() > kMaxTileRank) return error("a tile of rank {}; {} is the most", m.tile.size(), kMaxTileRank);
     std::set<sym::Expr> tiled;
-    for (const TileDim& t : m.tile) {
+    std::vector<TileDim> tiles = m.tile;
+    tiles.insert(tiles.end(), m.closing.begin(), m.closing.end());
+    for (const TileDim& t : tiles) {
       if (!axes_.contains(t.axis)) return error("a tile dim is no axis of the kernel");
       if (!tiled.insert(t.axis).second) return error("axis {} is tiled twice", syms_.var(t.axis).name);
       if (t.extent < 1) return error("a tile of {} along {}", t.extent, syms_.var(t.axis).name);
@@ -289,6 +300,7 @@ class KernelVerifier {
   std::size_t next_ = 0;   // values defined so far
   std::vector<bool> ended_;  // by value, of earlier stages: it lived in a loop only
   i64 kept_bytes_ = 0;
+  bool closing_ = false;  // stages are closing ones by now
 };
 
 }  // namespace

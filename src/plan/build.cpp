@@ -161,13 +161,15 @@ class PlanBuilder {
   }
 
   Status check_trees(const Group& group) const {
-    for (const Instance& instance : group.instances)
+    Status sound = Ok{};
+    for_each_instance(group, [&](const Instance& instance) {
       for (const Inst& i : program_.bodies[instance.body].insts)
         if (i.kind == InstKind::Reduce && i.tree.lanes != 1 && i.tree.lanes != 16)
-          return error("body {}: compiled kernels take reduction trees of 1 or 16 lanes, found {}x{}; "
-                       "--target interp takes all",
-                       program_.bodies[instance.body].name, i.tree.lanes, i.tree.accs);
-    return Ok{};
+          sound = error("body {}: compiled kernels take reduction trees of 1 or 16 lanes, found {}x{}; "
+                        "--target interp takes all",
+                        program_.bodies[instance.body].name, i.tree.lanes, i.tree.accs);
+    });
+    return sound;
   }
 
   runtime::Launch launch(GroupId group) {
@@ -187,6 +189,7 @@ class PlanBuilder {
     if (!is_epilogue) out.units = exprs_.add(built.kernel.mapping.units);
     out.grain = built.kernel.mapping.grain;
     out.serial = built.kernel.mapping.serial;
+    out.closes = built.kernel.closes();
     out.index_names = built.kernel.index_from;
     return out;
   }

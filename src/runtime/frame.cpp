@@ -126,16 +126,16 @@ Status Frame::execute(const Launch& launch) {
   }
   for (u32 s : launch.symbols) symbols.push_back(call_.symbols[s]);
   for (u32 s : launch.scalars) scalars.push_back(call_.scalars[s]);
-  if (units <= 0) return Ok{};
   Fault fault;
   const KernelFunction kernel = call_.model.kernels[launch.kernel];
-  if (launch.serial) {
+  if (units > 0 && launch.serial) {
     kernel(buffers.data(), symbols.data(), scalars.data(), 0, units, &fault);
-  } else {
+  } else if (units > 0) {
     call_.pool.parallel_for(0, units, launch.grain, [&](i64 lo, i64 hi, int) {
       kernel(buffers.data(), symbols.data(), scalars.data(), lo, hi, &fault);
     });
   }
+  if (launch.closes && !fault.is_set) kernel(buffers.data(), symbols.data(), scalars.data(), -1, 0, &fault);
   if (fault.is_set) return fault_error(call_.model, launch, fault);
   return Ok{};
 }

@@ -71,6 +71,7 @@ struct Launch {
   ExprRef units = 0;
   i64 grain = 1;
   bool serial = false;
+  bool closes = false;           // after all units, one more call with lo = -1
   std::vector<std::string> index_names;  // of the kernel's checked indices, for messages
 };
 

@@ -94,7 +94,7 @@ class PlanPrinter {
   }
 
   void print(const Launch& l) {
-    out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units), l.serial ? " serial" : "");
+    out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units), l.serial ? " serial" : l.closes ? " and closing" : "");
   }
   void print(const Call& c) {
     out_.line("call   {} ({}", c.name, join(c.operands, ", ", [&](const PlanOperand& o) {

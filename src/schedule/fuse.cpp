@@ -12,6 +12,7 @@ namespace coil {
 namespace {
 
 constexpr std::size_t kMostInstructions = 1000;  // of one kernel
+constexpr i64 kMostClosingPoints = 65536;        // of a group that one thread runs at a kernel's end
 constexpr std::size_t kMostBlockAccesses = 48;   // and sizes, of an epilogue: its arguments are few
 constexpr i64 kFewRows = 16;                     // fewer leave threads without work
 constexpr i64 kLongRow = 8192;                   // points of a row that are worth a thread
@@ -24,6 +25,7 @@ class Joiner {
 
   Decision run() {
     Decision d{false, draft_.group.name, body_.name, alone()};
+    if (d.reason.empty()) d.reason = check_tree();
     if (!d.reason.empty()) return d;
     const std::variant<Fit, std::string> found = match(program_, draft_.group, body_, shared_accesses());
     if (const auto* why = std::get_if<std::string>(&found)) {
@@ -61,6 +63,10 @@ class Joiner {
       return "the epilogue would have too many arguments";
     if (draft_.reads.size() + draft_.stores.size() + body_.insts.size() > kMostInstructions)
       return "the kernel would become too long";
+    return "";
+  }
+
+  std::string check_tree() const {
     for (const Inst& i : body_.insts)
       if (i.kind == InstKind::Reduce && draft_.tree && (draft_.tree->lanes != i.tree.lanes || draft_.tree->block != i.tree.block))
         return str("their reductions have trees {}x{} block {} and {}x{} block {}", draft_.tree->lanes, draft_.tree->accs,
@@ -239,6 +245,26 @@ std::variant<Draft, std::string> start_group(const LoopProgram& program, Structu
 
 Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body) {
   return Joiner(program, recomputed, draft, body).run();
+}
+
+Decision may_close(const LoopProgram& program, const Group& earlier, const Group& later) {
+  Decision d{false, earlier.name, later.name, ""};
+  std::vector<sym::Expr> row;
+  for (const Axis& a : later.inner) row.push_back(a.extent);
+  if (earlier.init != later.init) {
+    d.reason = "one runs at init, the other in each call";
+  } else if (earlier.node.valid() || later.node.valid()) {
+    d.reason = "a template has no end of its own";
+  } else if (std::any_of(later.grid.begin(), later.grid.end(),
+                         [&](const Axis& a) { return !program.syms->is_const(a.extent, 1); })) {
+    d.reason = str("{} has parallel points", later.name);
+  } else if (likely_product(program, row) > kMostClosingPoints) {
+    d.reason = str("{} is too large for one thread", later.name);
+  } else {
+    d.yes = true;
+    d.reason = str("runs once, when all of {} is done", earlier.name);
+  }
+  return d;
 }
 
 }  // namespace coil

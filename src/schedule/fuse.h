@@ -32,5 +32,7 @@ std::variant<Draft, std::string> start_group(const LoopProgram& program, Structu
 
 /// Puts `body` at the end of the draft if it may run there; else leaves it, and the decision says why.
 Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body);
+/// Whether `later` may run once, at the end of `earlier`'s kernel: small, on one thread.
+Decision may_close(const LoopProgram& program, const Group& earlier, const Group& later);
 
 }  // namespace coil

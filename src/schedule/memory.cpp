@@ -32,11 +32,11 @@ StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, con
   };
   if (const auto* group = std::get_if<GroupId>(&step)) {
     if (schedule.groups[*group].node.valid()) add_node(program.structured[schedule.groups[*group].node]);
-    for (const Instance& instance : schedule.groups[*group].instances) {
+    for_each_instance(schedule.groups[*group], [&](const Instance& instance) {
       const Body& body = program.bodies[instance.body];
       for (const Reading& r : readings(program, schedule.recomputed, body)) add(out.reads, r.buffer);
       for (BufferId b : buffers_stored(body)) add(out.writes, b);
-    }
+    });
   } else if (const auto* node = std::get_if<StructuredId>(&step)) {
     add_node(program.structured[*node]);
   } else {
@@ -84,6 +84,7 @@ class MemoryPlanner {
       if (const auto* node = std::get_if<StructuredId>(&schedule_.order[at]);
           node && program_.structured[*node].init)
         for (BufferId b : used.writes) derived_[b] = true;
+      if (group) hand_to_closing(schedule_.groups[*group]);
       for (BufferId b : used.reads) {
         schedule_.buffers[b].last = std::max(schedule_.buffers[b].last, at);
         if (at != schedule_.buffers[b].first) only_group_[b] = false;
@@ -96,6 +97,33 @@ class MemoryPlanner {
       if (s.from.valid()) pin(s.from);
     for (BufferId b : program_.buffers.ids())
       if (program_.buffers[b].starts.valid()) only_group_[b] = false;
+  }
+
+  /// What a closing group reads of what ran before it comes through memory.
+  void hand_to_closing(const Group& group) {
+    for (const Group& part : group.closing) {
+      Side<BufferId, bool> own;
+      for (const Instance& i : part.instances)
+        for (BufferId b : buffers_stored(program_.bodies[i.body])) own[b] = true;
+      for (const Instance& i : part.instances)
+        for (const Reading& r : readings(program_, schedule_.recomputed, program_.bodies[i.body]))
+          if (!own.get(r.buffer)) only_group_[r.buffer] = false;
+    }
+  }
+
+  /// The part of a kernel that stores `b`: the group itself, or one that closes it; null for a node's result.
+  const Group* part_of(BufferId b) const {
+    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const auto stores = [&](const Group& g) {
+      return std::any_of(g.instances.begin(), g.instances.end(), [&](const Instance& i) {
+        const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
+        return std::find(stored.begin(), stored.end(), b) != stored.end();
+      });
+    };
+    if (stores(group)) return &group;
+    for (const Group& part : group.closing)
+      if (stores(part)) return &part;
+    return nullptr;
   }
 
   void pin(BufferId b) {
@@ -139,13 +167,15 @@ class MemoryPlanner {
 
   /// Whether a later stage of its group reads elements of `b` that an earlier loop stored.
   bool crosses_stages(BufferId b) const {
-    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const Group* part = part_of(b);
+    if (!part) return false;
+    const Group& group = *part;
     const auto stores = [&](const Instance& i) {
       const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
       return std::find(stored.begin(), stored.end(), b) != stored.end();
     };
     const auto by = std::find_if(group.instances.begin(), group.instances.end(), stores);
-    if (by == group.instances.end() || !by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
+    if (!by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
     return std::any_of(group.instances.begin(), group.instances.end(), [&](const Instance& i) {
       if (i.stage == by->stage) return false;
       const std::vector<Reading> reads = readings(program_, schedule_.recomputed, program_.bodies[i.body]);
@@ -155,7 +185,7 @@ class MemoryPlanner {
 
   /// A row of known length that lanes run along.
   bool can_be_kept(BufferId b) const {
-    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const Group& group = *part_of(b);
     const auto has_lanes = [&](const Instance& i) {
       const Body& body = program_.bodies[i.body];
       return std::any_of(body.insts.begin(), body.insts.end(),
@@ -185,10 +215,12 @@ class MemoryPlanner {
     if (x.entries != y.entries || x.offset != y.offset) return false;
     const auto* group = std::get_if<GroupId>(&schedule_.order[to.first]);
     if (!group) return false;
-    for (const Instance& instance : schedule_.groups[*group].instances)
-      for (const Inst& i : program_.bodies[instance.body].insts)
-        if (i.kind == InstKind::Load && i.buffer == base) return false;
-    return true;
+    bool is_read = false;
+    for_each_instance(schedule_.groups[*group], [&](const Instance& instance) {
+      for (const Reading& r : readings(program_, schedule_.recomputed, program_.bodies[instance.body]))
+        is_read |= r.buffer == base;
+    });
+    return !is_read;
   }
 
   void assign_slots() {

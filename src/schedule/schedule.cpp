@@ -32,7 +32,7 @@ class Grouper {
         const Structured& s = program_.structured[*node];
         const StepId id = new_step(*node);
         for (const Access& a : s.inputs) {
-          depend(id, defined_by_.get(a.buffer));
+          depend(id, maker(a.buffer));
           for (sym::Expr e : a.index) depend_on_sizes(id, e);
           for (sym::Expr e : a.extents) depend_on_sizes(id, e);
         }
@@ -41,6 +41,7 @@ class Grouper {
         add_control(std::get<ControlId>(step));
       }
     }
+    if (fuse_) close_groups();
     put_in_order();
     return std::move(out_);
   }
@@ -50,6 +51,7 @@ class Grouper {
     std::variant<std::size_t, StructuredId, ControlId> what;  // size_t: index into drafts_
     std::vector<StepId> deps;
     std::size_t first = 0, last = 0;  // places in the program of what it holds
+    StepId moved;                     // the step that has taken this one over
   };
 
   bool is_recomputed(BodyId id) const {
@@ -58,8 +60,15 @@ class Grouper {
   }
 
   StepId new_step(std::variant<std::size_t, StructuredId, ControlId> what) {
-    return steps_.add(Node{what, {}, at_, at_});
+    return steps_.add(Node{what, {}, at_, at_, StepId()});
   }
+
+  /// Where the work of a step has gone.
+  StepId home_of(StepId s) const {
+    while (s.valid() && steps_[s].moved.valid()) s = steps_[s].moved;
+    return s;
+  }
+  StepId maker(BufferId b) const { return home_of(defined_by_.get(b)); }
 
   void depend(StepId step, StepId on) {
     if (!on.valid() || on == step) return;
@@ -72,7 +81,7 @@ class Grouper {
     if (!e.valid()) return;
     for (const ProgramSize& s : program_.sizes)
       if (s.from.valid() && program_.syms->uses(e, s.var)) {
-        const StepId by = defined_by_.get(s.from);
+        const StepId by = maker(s.from);
         if (by.valid() && std::find(out.begin(), out.end(), by) == out.end()) out.push_back(by);
       }
   }
@@ -86,15 +95,15 @@ class Grouper {
     const Control& c = program_.controls[id];
     const StepId step = new_step(id);
     if (const auto* branch = std::get_if<If>(&c.kind)) {
-      if (branch->predicate.valid()) depend(step, defined_by_.get(branch->predicate));
+      if (branch->predicate.valid()) depend(step, maker(branch->predicate));
       depend_on_sizes(step, branch->condition);
     }
     if (const auto* loop = std::get_if<For>(&c.kind)) depend_on_sizes(step, loop->extent);
-    for (BufferId b : c.carried) depend(step, defined_by_.get(b));
-    for (BufferId b : c.operands) depend(step, defined_by_.get(b));
+    for (BufferId b : c.carried) depend(step, maker(b));
+    for (BufferId b : c.operands) depend(step, maker(b));
     // A sub-program may name any size that is known by now.
     for (const ProgramSize& s : program_.sizes)
-      if (s.from.valid()) depend(step, defined_by_.get(s.from));
+      if (s.from.valid()) depend(step, maker(s.from));
     for (BufferId b : c.results) defined_by_[b] = step;
   }
 
@@ -108,14 +117,14 @@ class Grouper {
       if (s.valid() && std::find(out.data.begin(), out.data.end(), s) == out.data.end()) out.data.push_back(s);
     };
     for (const Reading& r : reads) {
-      add(defined_by_.get(r.buffer));
+      add(maker(r.buffer));
       for (sym::Expr e : r.index) sizes_of(e, out.sizes);
       for (sym::Expr e : program_.buffers[r.buffer].shape) sizes_of(e, out.sizes);
     }
     for (const Dim& d : body.dims) sizes_of(d.extent, out.sizes);
     for (const Inst& i : body.insts) {
       if (i.kind == InstKind::Store && program_.buffers[i.buffer].starts.valid())
-        add(defined_by_.get(program_.buffers[i.buffer].starts));
+        add(maker(program_.buffers[i.buffer].starts));
       for (sym::Expr e : i.index) sizes_of(e, out.sizes);
       sizes_of(i.expr, out.sizes);
       sizes_of(i.extent, out.sizes);
@@ -157,6 +166,81 @@ class Grouper {
       std::vector<StepId>& list = readers_[r.buffer];
       if (list.empty() || list.back() != home) list.push_back(home);
     }
+    if (fuse_) absorb_into_producers(home, needs);
+  }
+
+  /// A group whose last body reads from another one, too, moves into that one as a whole, if it can.
+  void absorb_into_producers(StepId group, const Needs& needs) {
+    for (StepId producer : needs.data) {
+      Draft* into = draft_of(producer);
+      Draft* from = draft_of(group);
+      if (producer == group || !into || !from || into->block || from->block || meet_between(producer, group)) continue;
+      Draft trial = *into;
+      const bool all = std::all_of(from->group.instances.begin(), from->group.instances.end(), [&](const Instance& i) {
+        return join(program_, out_.recomputed, trial, i.body).yes;
+      });
+      if (!all) continue;
+      out_.decisions.push_back({true, into->group.name, from->group.name, "its bodies all run at the same points"});
+      *into = std::move(trial);
+      take_over(producer, group);
+      return;
+    }
+  }
+
+  /// Whether a third step waits for one of two and is waited for by the other, or `earlier` waits for `later`.
+  bool meet_between(StepId earlier, StepId later) {
+    Needs others;
+    for (StepId s : steps_[later].deps)
+      if (s != earlier) others.data.push_back(s);
+    if (reaches_around(earlier, others)) return true;
+    return reaches_around(later, Needs{steps_[earlier].deps, {}});
+  }
+
+  void take_over(StepId into, StepId from) {
+    for (StepId s : steps_[from].deps) depend(into, s);
+    steps_[into].first = std::min(steps_[into].first, steps_[from].first);
+    steps_[into].last = std::max(steps_[into].last, steps_[from].last);
+    steps_[from].moved = into;
+    steps_[from].deps.clear();
+    for (StepId s : steps_.ids()) {
+      std::vector<StepId>& deps = steps_[s].deps;
+      if (const auto at = std::find(deps.begin(), deps.end(), from); at != deps.end()) {
+        deps.erase(at);
+        depend(s, into);
+      }
+    }
+  }
+
+  /// Small groups without a grid run at the end of the kernel that they wait for.
+  void close_groups() {
+    for (StepId s : steps_.ids()) {
+      Draft* later = draft_of(s);
+      if (!later || steps_[s].moved.valid()) continue;
+      const std::vector<StepId> deps = steps_[s].deps;
+      for (StepId producer : deps) {
+        Draft* earlier = draft_of(producer);
+        if (!earlier || reads_sizes_of(producer, s) || meet_between(producer, s)) continue;
+        Decision d = may_close(program_, earlier->group, later->group);
+        const bool yes = d.yes;
+        if (yes) out_.decisions.push_back(std::move(d));
+        if (!yes) continue;
+        std::vector<Group> parts = std::move(later->group.closing);
+        earlier->group.closing.push_back(std::move(later->group));
+        for (Group& g : parts) earlier->group.closing.push_back(std::move(g));
+        take_over(producer, s);
+        break;
+      }
+    }
+  }
+
+  /// Whether `later` names a size that `earlier` makes: it is read on the host in between.
+  bool reads_sizes_of(StepId earlier, StepId later) const {
+    for (const Instance& i : drafts_[std::get<std::size_t>(steps_[later].what)].group.instances) {
+      const Body& body = program_.bodies[i.body];
+      const Needs needs = needs_of(body, readings(program_, out_.recomputed, body));
+      if (std::find(needs.sizes.begin(), needs.sizes.end(), earlier) != needs.sizes.end()) return true;
+    }
+    return false;
   }
 
   bool joins(StepId step, BodyId id) {
@@ -196,7 +280,7 @@ class Grouper {
       const std::vector<StepId> list = readers_.get(r.buffer);
       if (likely_product(program_, program_.buffers[r.buffer].shape) < most) continue;
       for (std::size_t i = 0; i < std::min(list.size(), kMostNeighbours); ++i) {
-        const StepId s = list[list.size() - 1 - i];
+        const StepId s = home_of(list[list.size() - 1 - i]);
         if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
       }
     }
@@ -234,6 +318,7 @@ class Grouper {
     using Entry = std::pair<std::size_t, StepId>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     for (StepId s : steps_.ids()) {
+      if (steps_[s].moved.valid()) continue;
       missing[s.index] = static_cast<u32>(steps_[s].deps.size());
       for (StepId d : steps_[s].deps) waiting[d.index].push_back(s);
       if (missing[s.index] == 0) ready.push({steps_[s].last, s});
@@ -251,7 +336,9 @@ class Grouper {
       for (StepId w : waiting[s.index])
         if (--missing[w.index] == 0) ready.push({steps_[w].last, w});
     }
-    COIL_CHECK(out_.order.size() == steps_.size(), "steps of {} wait for each other", program_.name);
+    std::size_t left = 0;
+    for (const Node& n : steps_) left += n.moved.valid() ? 0 : 1;
+    COIL_CHECK(out_.order.size() == left, "steps of {} wait for each other", program_.name);
   }
 
   const LoopProgram& program_;

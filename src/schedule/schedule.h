@@ -45,8 +45,17 @@ struct Group {
   std::vector<Axis> inner;
   std::vector<Instance> instances;
   StructuredId node;  // or invalid
+  /// Small groups without a grid that run once each, in order, when all points of the grid are done.
+  std::vector<Group> closing;
   bool init = false;
 };
+
+/// Calls `f(const Instance&)` for all instances of a group, those of its closing groups last.
+template <class F>
+void for_each_instance(const Group& group, F f) {
+  for (const Instance& i : group.instances) f(i);
+  for (const Group& part : group.closing) for_each_instance(part, f);
+}
 
 using ScheduleStep = std::variant<GroupId, StructuredId, ControlId>;
 

@@ -33,8 +33,8 @@ class SchedulePrinter {
     return join(list, ", ", [&](const Axis& a) { return str("{} < {}", syms_.text(a.var), syms_.text(a.extent)); });
   }
 
-  void print(const Group& g) {
-    std::string head = str("group {}", g.name);
+  void print(const Group& g, const char* word = "group") {
+    std::string head = str("{} {}", word, g.name);
     if (g.init) head += " init";
     if (!g.grid.empty() || !g.inner.empty()) head += " axes " + axes(g.grid);
     if (!g.inner.empty()) head += " | " + axes(g.inner);
@@ -49,6 +49,7 @@ class SchedulePrinter {
       const std::string stage = g.inner.empty() ? "" : str(" stage {}", i.stage);
       out_.line("holds {} ({}){}", body.name, join(dims, ", ", [](const std::string& s) { return s; }), stage);
     }
+    for (const Group& part : g.closing) print(part, "closes with");
     out_.dedent();
   }
 

@@ -114,7 +114,7 @@ class StepPrinter {
                   terminal_.green(str("kernel k{}", std::get<runtime::Launch>(plan).kernel)),
                   terminal_.bold(group.name)));
       }
-      for (const Instance& i : group.instances) bodies(s, s.program.bodies[i.body], indent);
+      for_each_instance(group, [&](const Instance& i) { bodies(s, s.program.bodies[i.body], indent); });
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
       print(str("{}{} {}\n", number,

@@ -22,6 +22,7 @@ class KernelPrinter {
               "i64 hi, Fault* fault) {{", function_);
     out_.indent();
     arguments();
+    if (kernel_.closes()) closing();
     out_.raw_line("for (i64 unit = lo; unit < hi; ++unit) {");
     out_.indent();
     unit();
@@ -51,6 +52,18 @@ class KernelPrinter {
     }
     for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
       out_.line("const f64 num{0} = scalars[{0}];", i);
+  }
+
+  /// What runs once, after all units.
+  void closing() {
+    out_.raw_line("if (lo < 0) {");
+    out_.indent();
+    loops_ = 0;
+    for (const Stage& s : kernel_.stages)
+      if (s.closing) stage(s);
+    out_.raw_line("return;");
+    out_.dedent();
+    out_.raw_line("}");
   }
 
   i64 elements_of(const KernelBuffer& b) const {
@@ -115,7 +128,8 @@ class KernelPrinter {
 
   void stages() {
     loops_ = 0;
-    for (const Stage& s : kernel_.stages) stage(s);
+    for (const Stage& s : kernel_.stages)
+      if (!s.closing) stage(s);
   }
 
   sym::Expr row_major(const std::vector<Axis>& axes) {
@@ -125,6 +139,9 @@ class KernelPrinter {
   }
 
   void stage(const Stage& s) {
+    std::vector<Axis> axes;
+    if (!s.closing) axes = kernel_.grid;
+    insts_.set_positions(sym::Expr(), row_major(axes));
     if (s.loop.empty()) {
       for (const KernelInst& i : s.insts) insts_.print(i);
       return;
@@ -133,7 +150,6 @@ class KernelPrinter {
     for (std::size_t a = 0; a < s.loop.size(); ++a) index_.name(s.loop[a].var, loop_variable(a));
     insts_.set_lanes_in_loop(lanes_in_loop(s));
     if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, true);
-    std::vector<Axis> axes = kernel_.grid;
     axes.insert(axes.end(), s.loop.begin(), s.loop.end());
     insts_.set_positions(row_major(s.loop), row_major(axes));
     declare_carried(s);
@@ -148,7 +164,6 @@ class KernelPrinter {
     }
     finish(s);
     insts_.set_lanes_in_loop(false);
-    insts_.set_positions(sym::Expr(), row_major(kernel_.grid));
   }
 
   /// `r0`, and `r0_2` in the second loop: all loops of a kernel share one scope.
@@ -195,7 +210,12 @@ class KernelPrinter {
     return str("w{}_{}", i.accumulator, component);
   }
 
-  bool lanes_in_loop(const Stage& s) const { return s.loop.back().var == kernel_.lane_axis(); }
+  bool lanes_in_loop(const Stage& s) const {
+    if (s.closing)
+      return std::any_of(kernel_.mapping.closing.begin(), kernel_.mapping.closing.end(),
+                         [&](const TileDim& t) { return t.axis == s.loop.back().var; });
+    return s.loop.back().var == kernel_.lane_axis();
+  }
 
   /// The last axis of a loop, block by block; each block's slots are folded into the totals.
   void innermost(const Stage& s) {
