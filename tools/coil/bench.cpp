@@ -47,9 +47,23 @@ nlohmann::ordered_json stages(const Compilation& c) {
   return out;
 }
 
+/// What a call does, without compiling it.
+Result<int> print_counts(const BenchArguments& arguments) {
+  const std::shared_ptr<Compilation> c = COIL_TRY(prepare_until(arguments.common, "plan"));
+  if (!c->model) return error("the target interp has no plan whose steps could be counted");
+  std::vector<runtime::Value> inputs;
+  if (arguments.common.inputs.empty()) inputs = COIL_TRY(random_inputs(c->program, arguments.common.seed));
+  else inputs = COIL_TRY(read_inputs(arguments.common.inputs, c->program)).front();
+  const PlanStatistics s = statistics(*c, inputs);
+  print(str("{} kernels, {} template calls, {} bytes moved, {} operations recomputed\n", s.kernels, s.calls,
+            s.bytes_moved, s.recomputed));
+  return kRight;
+}
+
 }  // namespace
 
 Result<int> bench(const BenchArguments& arguments) {
+  if (arguments.counts) return print_counts(arguments);
   Common cold = arguments.common;
   cold.options.push_back("cache=off");
   const Compiled first = COIL_TRY(timed_prepare(cold));

@@ -81,6 +81,7 @@ Result<int> check(const CheckArguments& arguments);
 struct BenchArguments {
   Common common;
   bool json = false;
+  bool counts = false;  // only what a call does; nothing is compiled or timed
 };
 Result<int> bench(const BenchArguments& arguments);
 Result<int> explain(const Common& arguments);

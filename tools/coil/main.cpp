@@ -68,6 +68,7 @@ void declare(CLI::App& app, Arguments& a, std::function<Result<int>()>& chosen) 
   add_common(*bench, a.bench.common);
   add_inputs(*bench, a.bench.common);
   bench->add_flag("--json", a.bench.json, "print one JSON object");
+  bench->add_flag("--counts", a.bench.counts, "only count kernels, bytes and operations; compiles nothing");
   bench->callback([&] { chosen = [&] { return cli::bench(a.bench); }; });
 
   CLI::App* explain = app.add_subcommand("explain", "kernels with the ops and source lines they hold, decisions, memory");

@@ -1,10 +1,12 @@
 #include "statistics.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/bind.h"
 #include "runtime/frame.h"
+#include "schedule/recompute.h"
 
 namespace coil::cli {
 namespace {
@@ -52,31 +54,63 @@ class Counter {
   PlanStatistics& out_;
 };
 
-/// Operations of bodies with several instances, per point of the loops, from the second instance on.
-i64 recomputed(const LoopProgram& program, const Schedule& schedule) {
-  std::set<BodyId> seen;
-  i64 total = 0;
-  for (const Group& g : schedule.groups)
-    for (const Instance& i : g.instances) {
-      if (seen.insert(i.body).second) continue;
-      const Body& body = program.bodies[i.body];
-      i64 points = std::count_if(body.insts.begin(), body.insts.end(), [](const Inst& x) { return x.kind == InstKind::Op; });
-      for (const Dim& d : body.dims) points *= program.syms->as_const(d.extent).value_or(1);
-      total += points;
+/// Operations beyond one for each point of each body. A reader of a body without a place of its own runs
+/// it at each of its points; what several readers of one kernel share is counted for each of them.
+class Recomputed {
+ public:
+  Recomputed(const LoopProgram& program, const Schedule& schedule)
+      : program_(program), schedule_(schedule) {}
+
+  i64 count() {
+    for (const Step& step : program_.order)
+      if (const auto* body = std::get_if<BodyId>(&step))
+        for (const Inst& i : program_.bodies[*body].insts)
+          if (i.kind == InstKind::Load) readers_[i.buffer].push_back(*body);
+    double total = 0;
+    for (BufferId b : program_.buffers.ids()) {
+      const BodyId id = schedule_.recomputed.get(b);
+      if (!id.valid()) continue;
+      const std::vector<Inst>& insts = program_.bodies[id].insts;
+      const auto ops = std::count_if(insts.begin(), insts.end(), [](const Inst& i) { return i.kind == InstKind::Op; });
+      total += std::max(0.0, runs(id, b) - points(id)) * static_cast<double>(ops);
     }
-  return total;
-}
+    return static_cast<i64>(total);
+  }
+
+ private:
+  double points(BodyId id) const {
+    double points = 1;
+    for (const Dim& d : program_.bodies[id].dims) points *= static_cast<double>(likely(program_, d.extent));
+    return points;
+  }
+  /// How often a body without a place runs, over all its readers.
+  double runs(BodyId id, BufferId b) {
+    if (const auto known = runs_.find(id); known != runs_.end()) return known->second;
+    double total = 0;
+    for (BodyId reader : readers_[b]) {
+      const std::vector<BufferId> stored = buffers_stored(program_.bodies[reader]);
+      const bool again = schedule_.recomputed.get(stored[0]) == reader;
+      total += again ? runs(reader, stored[0]) : points(reader);
+    }
+    return runs_[id] = total;
+  }
+
+  const LoopProgram& program_;
+  const Schedule& schedule_;
+  Side<BufferId, std::vector<BodyId>> readers_;
+  std::map<BodyId, double> runs_;
+};
 
 }  // namespace
 
 PlanStatistics statistics(const Compilation& compilation, const std::vector<Value>& inputs) {
   PlanStatistics out;
   const Model& model = *compilation.model;
-  CallContext context{model, std::vector<i64>(model.plan.symbols.size()), std::vector<double>(model.plan.scalars.size()),
-                      *model.pool};
+  runtime::ThreadPool pool(1);
+  CallContext context{model, std::vector<i64>(model.plan.symbols.size()), std::vector<double>(model.plan.scalars.size()), pool};
   if (!bind_inputs(model.plan, inputs, context).ok()) return out;
   Counter(context, out).count(model.plan);
-  out.recomputed = recomputed(compilation.program, compilation.schedule);
+  out.recomputed = Recomputed(compilation.program, compilation.schedule).count();
   return out;
 }
 

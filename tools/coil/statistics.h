@@ -10,7 +10,7 @@ struct PlanStatistics {
   i64 calls = 0;        // of templates
   i64 arena_bytes = 0;
   i64 bytes_moved = 0;  // each distinct buffer that a launch or call reads or writes, once a launch
-  i64 recomputed = 0;   // operations of bodies that run in more than one kernel, beyond the first time
+  i64 recomputed = 0;   // operations beyond one for each point of each body, at likely sizes
 };
 /// `inputs` give the sizes.
 PlanStatistics statistics(const Compilation& compilation, const std::vector<runtime::Value>& inputs);
