@@ -1,9 +1,9 @@
 /* The C interface of coil: compile a model file, call it, read the results.
  *
- * No function prints, exits or lets an exception out. Functions that can fail take `char** error`: on
- * failure they store a message there (free it with coil_free_text), on success they leave it alone; it
- * may be NULL. All functions are safe from many threads at once; calls on one model with state take
- * turns. */
+ * No function prints, exits or lets an exception out. Functions that can fail take `char** error`:
+ * on failure they store a message there (free it with coil_free_text), on success they leave it
+ * alone; it may be NULL. All functions are safe from many threads at once; calls on one model with
+ * state take turns. */
 #ifndef COIL_COIL_H
 #define COIL_COIL_H
 
@@ -16,11 +16,34 @@ extern "C" {
 
 /* Element types; the names are those of coil's text forms. */
 typedef enum coil_dtype {
-  COIL_U8, COIL_I8, COIL_I16, COIL_I32, COIL_I64, COIL_U16, COIL_U32, COIL_U64, COIL_BOOL,
-  COIL_F16, COIL_BF16, COIL_F32, COIL_F64, COIL_F8E4M3FN, COIL_F8E5M2, COIL_C32, COIL_C64, COIL_C128
+  COIL_U8,
+  COIL_I8,
+  COIL_I16,
+  COIL_I32,
+  COIL_I64,
+  COIL_U16,
+  COIL_U32,
+  COIL_U64,
+  COIL_BOOL,
+  COIL_F16,
+  COIL_BF16,
+  COIL_F32,
+  COIL_F64,
+  COIL_F8E4M3FN,
+  COIL_F8E5M2,
+  COIL_C32,
+  COIL_C64,
+  COIL_C128
 } coil_dtype;
 
-typedef enum coil_kind { COIL_TENSOR, COIL_INT, COIL_FLOAT, COIL_TRUTH, COIL_TEXT, COIL_NONE } coil_kind;
+typedef enum coil_kind {
+  COIL_TENSOR,
+  COIL_INT,
+  COIL_FLOAT,
+  COIL_TRUTH,
+  COIL_TEXT,
+  COIL_NONE
+} coil_kind;
 
 /* An argument or a result. A tensor is a view: `data` is its first element, strides count elements.
  * In an argument, NULL strides stand for a contiguous tensor, and all pointers must live until the
@@ -40,9 +63,10 @@ typedef struct coil_value {
 typedef struct coil_model coil_model;
 typedef struct coil_results coil_results;
 
-/* Compiles a .pt2 or a text file. `options` are `count` texts "key=value", as after -O on the command
- * line; option cache_dir names the folder of compiled objects (none are kept without it) and option
- * cxx the compiler, which else is looked up on the PATH of the process. NULL on failure. */
+/* Compiles a .pt2 or a text file. `options` are `count` texts "key=value", as after -O on the
+ * command line; option cache_dir names the folder of compiled objects (none are kept without it)
+ * and option cxx the compiler, which else is looked up on the PATH of the process. NULL on failure.
+ */
 coil_model* coil_load(const char* path, const char* const* options, size_t count, char** error);
 void coil_free_model(coil_model* model);
 /* The number of inputs, and the name of one (owned by the model; NULL past the end). */

@@ -95,8 +95,8 @@ inline u16 f32_to_bf16(float value) {
   return static_cast<u16>(is_nan ? bits >> 16 | 0x40 : rounded);
 }
 float f8e4m3fn_to_f32(u8 bits);
-/// The format has no infinity. Values above 448, the largest, and infinities give 448 of their sign,
-/// as in PyTorch 2.15.
+/// The format has no infinity. Values above 448, the largest, and infinities give 448 of their
+/// sign, as in PyTorch 2.15.
 u8 f32_to_f8e4m3fn(float value);
 float f8e5m2_to_f32(u8 bits);
 u8 f32_to_f8e5m2(float value);

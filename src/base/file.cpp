@@ -29,7 +29,8 @@ Result<std::string> read_file(const std::string& path) {
   std::string out;
   char buffer[1 << 16];
   ssize_t got = 0;
-  while ((got = read(file, buffer, sizeof buffer)) > 0) out.append(buffer, static_cast<std::size_t>(got));
+  while ((got = read(file, buffer, sizeof buffer)) > 0)
+    out.append(buffer, static_cast<std::size_t>(got));
   const bool failed = got < 0;
   const Error problem = failed ? system_error("read", path) : Error{};
   close(file);

@@ -82,7 +82,9 @@ class Side {
     if (id.index >= items_.size()) items_.resize(id.index + 1, fill_);
     return items_[id.index].value;
   }
-  const T& get(I id) const { return id.index < items_.size() ? items_[id.index].value : fill_.value; }
+  const T& get(I id) const {
+    return id.index < items_.size() ? items_[id.index].value : fill_.value;
+  }
 
  private:
   struct Cell {  // keeps std::vector<bool> out

@@ -7,14 +7,10 @@ namespace coil {
 
 std::string_view name(Isa isa) {
   switch (isa) {
-    case Isa::Plain:
-      return "plain";
-    case Isa::Avx2:
-      return "avx2";
-    case Isa::Avx512:
-      return "avx512";
-    case Isa::Neon:
-      return "neon";
+    case Isa::Plain: return "plain";
+    case Isa::Avx2: return "avx2";
+    case Isa::Avx512: return "avx512";
+    case Isa::Neon: return "neon";
   }
   COIL_UNREACHABLE();
 }
@@ -23,28 +19,22 @@ namespace {
 
 bool host_has(Isa isa) {
   switch (isa) {
-    case Isa::Plain:
-      return true;
+    case Isa::Plain: return true;
 #if defined(__x86_64__)
-    case Isa::Avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::Avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::Avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("fma");
-    case Isa::Neon:
-      return false;
+    case Isa::Neon: return false;
 #elif defined(__aarch64__)
     case Isa::Avx2:
-    case Isa::Avx512:
-      return false;
-    case Isa::Neon:
-      return true;
+    case Isa::Avx512: return false;
+    case Isa::Neon: return true;
 #else
     case Isa::Avx2:
     case Isa::Avx512:
-    case Isa::Neon:
-      return false;
+    case Isa::Neon: return false;
 #endif
   }
   COIL_UNREACHABLE();

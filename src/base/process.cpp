@@ -22,7 +22,8 @@ struct Running {
 
 Result<Running> start(const std::vector<std::string>& command, std::size_t index) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return error("cannot start {}: {}", command[0], std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return error("cannot start {}: {}", command[0], std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -58,16 +59,20 @@ bool drain(Running& r, ProcessResult& result) {
 
 }  // namespace
 
-Result<std::vector<ProcessResult>> run_processes(const std::vector<std::vector<std::string>>& commands, int parallel) {
+Result<std::vector<ProcessResult>> run_processes(
+    const std::vector<std::vector<std::string>>& commands, int parallel) {
   std::vector<ProcessResult> results(commands.size());
   std::vector<Running> running;
   std::size_t next = 0;
   Error problem;
   while (next < commands.size() || !running.empty()) {
-    while (next < commands.size() && problem.message.empty() && running.size() < static_cast<std::size_t>(parallel)) {
+    while (next < commands.size() && problem.message.empty() &&
+           running.size() < static_cast<std::size_t>(parallel)) {
       Result<Running> started = start(commands[next], next);
-      if (started.ok()) running.push_back(*started);
-      else problem = started.error();
+      if (started.ok())
+        running.push_back(*started);
+      else
+        problem = started.error();
       ++next;
     }
     if (running.empty()) break;

@@ -13,8 +13,9 @@ struct ProcessResult {
   std::string output;  // what it wrote to its error stream
 };
 
-/// Runs all commands (words, the first is the program), at most `parallel` at a time, with no input,
-/// their output dropped and their errors collected. An Error where one cannot be started.
-Result<std::vector<ProcessResult>> run_processes(const std::vector<std::vector<std::string>>& commands, int parallel);
+/// Runs all commands (words, the first is the program), at most `parallel` at a time, with no
+/// input, their output dropped and their errors collected. An Error where one cannot be started.
+Result<std::vector<ProcessResult>> run_processes(
+    const std::vector<std::vector<std::string>>& commands, int parallel);
 
 }  // namespace coil

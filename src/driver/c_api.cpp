@@ -59,8 +59,10 @@ Result<runtime::Value> value_of(const coil_value& v, std::size_t index) {
   runtime::Tensor t;
   t.dtype = static_cast<DType>(v.dtype);
   t.shape.assign(v.shape, v.shape + v.ndim);
-  if (v.strides) t.strides.assign(v.strides, v.strides + v.ndim);
-  else t.strides = runtime::contiguous_strides(t.shape);
+  if (v.strides)
+    t.strides.assign(v.strides, v.strides + v.ndim);
+  else
+    t.strides = runtime::contiguous_strides(t.shape);
   const i64 elements = COIL_TRY(runtime::span_elements(t.shape, t.strides));
   if (elements > 0 && !v.data) return error("input {} has no data", index);
   t.data = static_cast<std::byte*>(v.data);

@@ -23,8 +23,8 @@ const CpuCall& call_of(const void* attributes) { return *static_cast<const CpuCa
 
 /// Runs one template with scratch memory of the size that it asks for.
 template <class Args>
-Status run_template(const Args& args, const CallTools& tools, void (*run)(const Args&, ThreadPool&, void*),
-                    i64 (*bytes)(const Args&, int)) {
+Status run_template(const Args& args, const CallTools& tools,
+                    void (*run)(const Args&, ThreadPool&, void*), i64 (*bytes)(const Args&, int)) {
   run(args, tools.pool, COIL_TRY(tools.scratch.take(bytes(args, tools.pool.threads()))));
   return Ok{};
 }
@@ -115,7 +115,8 @@ Status pack_conv(const void* attributes, std::span<const CallOperand> o, const C
   return Ok{};
 }
 
-Status run_attention(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+Status run_attention(const void* attributes, std::span<const CallOperand> o,
+                     const CallTools& tools) {
   const Attention& attention = std::get<Attention>(call_of(attributes).attrs);
   const CallOperand &q = o[0], &k = o[1], &v = o[2], &out = o.back();
   templates::AttentionArgs args;
@@ -165,12 +166,14 @@ Status run_sort(const void* attributes, std::span<const CallOperand> o, const Ca
   args.descending = sort.descending;
   const CpuTemplates& t = *call.table;
   if (!sort.is_topk) return run_template(args, tools, t.sort, t.sort_scratch_bytes);
-  return run_template(templates::TopkArgs{args, o[1].shape[1]}, tools, t.topk, t.topk_scratch_bytes);
+  return run_template(templates::TopkArgs{args, o[1].shape[1]}, tools, t.topk,
+                      t.topk_scratch_bytes);
 }
 
 }  // namespace
 
-Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node, const Machine& machine) {
+Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node,
+                                        const Machine& machine) {
   const auto dtype = [&](const Access& a) { return program.buffers[a.buffer].dtype; };
   const DType in = dtype(node.inputs[0]), out = dtype(node.outputs[0]);
   auto call = std::make_shared<CpuCall>();
@@ -179,7 +182,8 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   call->out = out;
   Implementation chosen;
   const auto refuse = [&](const char* what) {
-    return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what, name(in), name(out));
+    return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what,
+                 name(in), name(out));
   };
   if (std::holds_alternative<Gemm>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("matrix product");
@@ -189,10 +193,12 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   } else if (std::holds_alternative<Conv>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("convolution");
     chosen = {"conv", run_conv, call, pack_conv, 1, [call](std::span<const CallOperand> o) {
-                return call->table->packed_w_bytes(conv_weight(std::get<Conv>(call->attrs), o[1], call->out));
+                return call->table->packed_w_bytes(
+                    conv_weight(std::get<Conv>(call->attrs), o[1], call->out));
               }};
   } else if (const auto* attention = std::get_if<Attention>(&node.attrs)) {
-    if (!templates::attention_supports(in, attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
+    if (!templates::attention_supports(in,
+                                       attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
     chosen = {"attention", run_attention, call, nullptr, 0, {}};
   } else {

@@ -7,6 +7,7 @@
 namespace coil {
 
 /// The template for a node, or an Error that says what it does not take.
-Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node, const Machine& machine);
+Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node,
+                                        const Machine& machine);
 
 }  // namespace coil

@@ -31,8 +31,8 @@ struct Compilation {
   Options options;
   Environment environment;
   Machine machine;
-  bool from_graph = false;           // false: it began at level 1, and `graph` is empty
-  Graph graph;                       // after the passes
+  bool from_graph = false;  // false: it began at level 1, and `graph` is empty
+  Graph graph;              // after the passes
   LoopProgram program;
   Schedule schedule;
   std::vector<Kernel> kernels;       // unique ones, in the order of their first use
@@ -43,7 +43,8 @@ struct Compilation {
 };
 
 /// Runs the pass table on a graph, or from level 1 on. The result owns all it needs.
-Result<std::shared_ptr<Compilation>> compile(Graph graph, const Options& options, const Environment& environment);
+Result<std::shared_ptr<Compilation>> compile(Graph graph, const Options& options,
+                                             const Environment& environment);
 Result<std::shared_ptr<Compilation>> compile(LoopProgram program, const Options& options,
                                              const Environment& environment);
 

@@ -52,8 +52,9 @@ std::string_view first_word(std::string_view text) {
 Status check_absent(const Graph& graph, const std::string& path) {
   for (const Constant& c : graph.constants)
     if (graph.storages[c.storage].source == StorageSource::Absent)
-      return error("{}: the file holds no data for the weight '{}'; export the model with real weights",
-                   path, c.fqn.empty() ? graph.values[c.value].name : c.fqn);
+      return error(
+          "{}: the file holds no data for the weight '{}'; export the model with real weights",
+          path, c.fqn.empty() ? graph.values[c.value].name : c.fqn);
   return Ok{};
 }
 
@@ -62,7 +63,8 @@ Status check_absent(const Graph& graph, const std::string& path) {
 Result<LoadedModel> load_model(const std::string& path) {
   LoadedModel out;
   Bytes bytes = COIL_TRY(map_file(path));
-  const std::string_view view(reinterpret_cast<const char*>(bytes.data), static_cast<std::size_t>(bytes.size));
+  const std::string_view view(reinterpret_cast<const char*>(bytes.data),
+                              static_cast<std::size_t>(bytes.size));
   const std::string_view word = first_word(view.substr(0, 1 << 16));
   if (word == "graph") {
     Graph graph = COIL_TRY(parse_graph(view, path, {.composites = &composite_rules()}));
@@ -72,7 +74,8 @@ Result<LoadedModel> load_model(const std::string& path) {
   } else if (word == "program") {
     LoopProgram program = COIL_TRY(parse_program(view, path));
     COIL_TRY(load_storages(program.storages, path));
-    if (const Status sound = verify(program); !sound.ok()) return error("{}: {}", path, sound.error().message);
+    if (const Status sound = verify(program); !sound.ok())
+      return error("{}: {}", path, sound.error().message);
     out.program = std::move(program);
   } else if (view.starts_with("PK")) {
     Pt2Program program = COIL_TRY(import_pt2(bytes, path, &composite_rules()));
@@ -82,7 +85,8 @@ Result<LoadedModel> load_model(const std::string& path) {
     COIL_TRY(check_absent(program.graph, path));
     out.program = std::move(program.graph);
   } else {
-    return error("{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);
+    return error(
+        "{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);
   }
   return out;
 }

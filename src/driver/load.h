@@ -1,5 +1,6 @@
 #pragma once
-// From a file to a graph or a program: .pt2, or coil's text of level 0 or 1, with all constants there.
+// From a file to a graph or a program: .pt2, or coil's text of level 0 or 1, with all constants
+// there.
 
 #include <string>
 #include <variant>
@@ -13,11 +14,12 @@ namespace coil {
 struct LoadedModel {
   std::variant<Graph, LoopProgram> program;
   std::vector<std::string> warnings;  // guards that could not be read, ...
-  std::vector<std::string> type_differences;  // where coil's rules and the file disagree: defects of coil
+  std::vector<std::string>
+      type_differences;  // where coil's rules and the file disagree: defects of coil
 };
 
-/// Reads a model; what the file holds decides how. Constants `file "x.npz" "key"` of a text are looked
-/// up beside it.
+/// Reads a model; what the file holds decides how. Constants `file "x.npz" "key"` of a text are
+/// looked up beside it.
 Result<LoadedModel> load_model(const std::string& path);
 
 }  // namespace coil

@@ -70,7 +70,8 @@ Status run_plan(Compilation& c) {
 
 Status run_compile(Compilation& c) {
   if (c.sources.empty()) return Ok{};
-  const cpp::Toolchain toolchain = COIL_TRY(cpp::find_toolchain(c.options, c.environment.search_path));
+  const cpp::Toolchain toolchain =
+      COIL_TRY(cpp::find_toolchain(c.options, c.environment.search_path));
   const std::string cache = c.options.flag("cache") ? c.environment.cache_dir : std::string();
   cpp::LoadedKernels loaded =
       COIL_TRY(cpp::compile_kernels(c.sources, toolchain, c.machine.isa, cache, c.machine.cores));
@@ -83,8 +84,8 @@ Status run_compile(Compilation& c) {
 
 constexpr i64 kMostElements = i64{1} << 48;  // of a constant: products with sizes cannot overflow
 
-/// Constants by index, each with the bytes from its first element on. Kernels do not check what they
-/// read, so every constant must hold what its buffer needs.
+/// Constants by index, each with the bytes from its first element on. Kernels do not check what
+/// they read, so every constant must hold what its buffer needs.
 Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& program) {
   std::vector<runtime::ModelConstant> out(program.constants.size());
   for (const Buffer& b : program.buffers) {
@@ -110,7 +111,8 @@ Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& p
 Status run_init(Compilation& c) {
   runtime::Model& model = *c.model;
   const i64 threads = c.options.integer("threads");
-  model.pool = std::make_shared<runtime::ThreadPool>(threads > 0 ? static_cast<int>(threads) : c.machine.cores);
+  model.pool = std::make_shared<runtime::ThreadPool>(threads > 0 ? static_cast<int>(threads)
+                                                                 : c.machine.cores);
   model.constants = COIL_TRY(model_constants(c.program));
   return init_model(model);
 }
@@ -164,9 +166,11 @@ Status run_pipeline(Compilation& c) {
     for (std::size_t at = 0; at < given.size();) {
       const std::size_t end = std::min(given.find(',', at), given.size());
       const std::string word = given.substr(at, end - at);
-      const auto pass = std::find_if(kPasses.begin(), kPasses.end(), [&](const Pass& p) { return p.name == word; });
+      const auto pass = std::find_if(kPasses.begin(), kPasses.end(),
+                                     [&](const Pass& p) { return p.name == word; });
       if (pass == kPasses.end() || (key == "disable" && !pass->optional))
-        return error("option {}: there is no {}pass '{}'; there are: {}", key, key == "disable" ? "optional " : "", word,
+        return error("option {}: there is no {}pass '{}'; there are: {}", key,
+                     key == "disable" ? "optional " : "", word,
                      join(kPasses, ", ", [](const Pass& p) { return std::string(p.name); }));
       at = end + 1;
     }
@@ -198,7 +202,8 @@ Result<std::shared_ptr<Compilation>> run(std::shared_ptr<Compilation> c, const O
 
 }  // namespace
 
-Result<std::shared_ptr<Compilation>> compile(Graph graph, const Options& options, const Environment& environment) {
+Result<std::shared_ptr<Compilation>> compile(Graph graph, const Options& options,
+                                             const Environment& environment) {
   auto c = std::make_shared<Compilation>();
   c->from_graph = true;
   c->graph = std::move(graph);

@@ -20,8 +20,8 @@ struct Pass {
 
 std::span<const Pass> pass_table();
 
-/// Runs the table: times each pass, honours `disable` and `stop_after`, and verifies the level that a
-/// pass made where option `verify` is on.
+/// Runs the table: times each pass, honours `disable` and `stop_after`, and verifies the level that
+/// a pass made where option `verify` is on.
 Status run_pipeline(Compilation& compilation);
 
 }  // namespace coil

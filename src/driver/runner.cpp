@@ -16,7 +16,8 @@ class InterpRunner : public Runner {
 
 class CompiledRunner : public Runner {
  public:
-  CompiledRunner(std::shared_ptr<Compilation> compilation, std::unique_ptr<runtime::Instance> instance)
+  CompiledRunner(std::shared_ptr<Compilation> compilation,
+                 std::unique_ptr<runtime::Instance> instance)
       : compilation_(std::move(compilation)), instance_(std::move(instance)) {}
   Result<std::vector<runtime::Value>> call(std::span<const runtime::Value> inputs) override {
     return instance_->call(inputs);
@@ -29,7 +30,8 @@ class CompiledRunner : public Runner {
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& compilation, bool f64_outputs) {
+Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& compilation,
+                                            bool f64_outputs) {
   if (compilation->options.text("target") == "interp") {
     interp::InterpOptions options;
     options.widen = compilation->options.text("interp.widen") == "f64";
@@ -37,16 +39,19 @@ Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& 
     interp::Interp made = COIL_TRY(interp::Interp::create(compilation->program, options));
     return std::unique_ptr<Runner>(new InterpRunner(std::move(made)));
   }
-  std::unique_ptr<runtime::Instance> instance = COIL_TRY(runtime::Instance::open(compilation->model));
+  std::unique_ptr<runtime::Instance> instance =
+      COIL_TRY(runtime::Instance::open(compilation->model));
   return std::unique_ptr<Runner>(new CompiledRunner(compilation, std::move(instance)));
 }
 
 Result<std::shared_ptr<Compilation>> compile(const LoadedModel& model, const Options& options,
                                              const Environment& environment) {
-  return std::visit([&](const auto& program) { return compile(program, options, environment); }, model.program);
+  return std::visit([&](const auto& program) { return compile(program, options, environment); },
+                    model.program);
 }
 
-Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options, const Environment& environment) {
+Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options,
+                              const Environment& environment) {
   ReadyModel out;
   out.compilation = COIL_TRY(compile(model, options, environment));
   out.runner = COIL_TRY(make_runner(out.compilation));

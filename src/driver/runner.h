@@ -27,7 +27,8 @@ struct ReadyModel {
   std::shared_ptr<Compilation> compilation;
   std::unique_ptr<Runner> runner;
 };
-Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options, const Environment& environment);
+Result<ReadyModel> make_ready(const LoadedModel& model, const Options& options,
+                              const Environment& environment);
 
 /// A new use of a compilation, with its state as the file has it.
 Result<std::unique_ptr<Runner>> make_runner(const std::shared_ptr<Compilation>& compilation,

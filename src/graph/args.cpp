@@ -104,8 +104,8 @@ bool fits(const Graph& graph, const SchemaArg& schema, const Arg& value) {
 
 std::string wanted_text(const SchemaArg& schema) {
   static constexpr std::string_view kNames[] = {
-      "tensor", "number", "integer", "integer", "float",         "bool",      "string",
-      "dtype",  "none",   "device",  "memory format", "none", "none"};
+      "tensor", "number", "integer", "integer",       "float", "bool", "string",
+      "dtype",  "none",   "device",  "memory format", "none",  "none"};
   std::string out(kNames[static_cast<std::size_t>(schema.type)]);
   if (schema.list) out = "list of " + out + "s";
   return schema.optional ? out + " or None" : out;
@@ -120,7 +120,8 @@ Arg normalised(const Graph& graph, const SchemaArg& schema, Arg value) {
   if (schema.list && schema.list_size > 0 && std::holds_alternative<sym::Expr>(value))
     value = std::vector<sym::Expr>(static_cast<std::size_t>(schema.list_size),
                                    std::get<sym::Expr>(value));
-  if (schema.list && std::holds_alternative<std::vector<ValueId>>(value) && is_integer(schema.type)) {
+  if (schema.list && std::holds_alternative<std::vector<ValueId>>(value) &&
+      is_integer(schema.type)) {
     std::vector<sym::Expr> exprs;
     for (ValueId v : std::get<std::vector<ValueId>>(value)) {
       if (!v.valid() || graph.type(v).kind != TypeKind::Int) return value;
@@ -154,7 +155,8 @@ Result<Arg> default_arg(sym::Arena& syms, const SchemaArg& arg) {
   } else if (std::optional<Arg> number = number_arg(syms, arg.type, text)) {
     if (!arg.list) return *number;
     if (const sym::Expr* item = std::get_if<sym::Expr>(&*number))
-      return Arg(std::vector<sym::Expr>(static_cast<std::size_t>(std::max(arg.list_size, 1)), *item));
+      return Arg(
+          std::vector<sym::Expr>(static_cast<std::size_t>(std::max(arg.list_size, 1)), *item));
   }
   return error("coil cannot read the default '{}' of argument {}", text, arg.name);
 }
@@ -173,13 +175,15 @@ Status check_arg(const Graph& graph, const SchemaArg& schema, const Arg& value) 
   } else if (fits(graph, schema, value)) {
     return Ok{};
   }
-  return error("argument {} must be a {}, not {}", schema.name, wanted_text(schema), kind_text(value));
+  return error("argument {} must be a {}, not {}", schema.name, wanted_text(schema),
+               kind_text(value));
 }
 
 Result<std::vector<Arg>> complete_args(const Graph& graph, const ops::Schema& schema,
                                        std::vector<Arg> args) {
   if (args.size() > schema.args.size())
-    return error("{} takes {} arguments, not {}", schema.full_name(), schema.args.size(), args.size());
+    return error("{} takes {} arguments, not {}", schema.full_name(), schema.args.size(),
+                 args.size());
   for (std::size_t i = 0; i < args.size(); ++i) {
     args[i] = normalised(graph, schema.args[i], std::move(args[i]));
     Status fit = check_arg(graph, schema.args[i], args[i]);
@@ -195,9 +199,9 @@ Result<std::vector<Arg>> complete_args(const Graph& graph, const ops::Schema& sc
 
 std::string kind_text(const Arg& arg) {
   static constexpr std::string_view kKinds[] = {
-      "None", "a value", "a list of values", "an integer", "a list of integers", "a float",
-      "a list of floats", "a bool", "a list of bools", "a string", "a dtype", "a memory format",
-      "a device", "a complex number"};
+      "None",    "a value",          "a list of values", "an integer",      "a list of integers",
+      "a float", "a list of floats", "a bool",           "a list of bools", "a string",
+      "a dtype", "a memory format",  "a device",         "a complex number"};
   static_assert(std::size(kKinds) == std::variant_size_v<Arg>);
   return std::string(kKinds[arg.index()]);
 }

@@ -9,7 +9,8 @@
 
 namespace coil {
 
-/// Thrown out of a chain of builder calls by an Error, and turned back into a Result by `run_builder`.
+/// Thrown out of a chain of builder calls by an Error, and turned back into a Result by
+/// `run_builder`.
 struct BuildError {
   Error error;
 };

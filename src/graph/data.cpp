@@ -94,8 +94,8 @@ Status read_integer(TextReader& in, DType dtype, std::byte* out) {
   const int line = in.line();
   const i64 value = COIL_TRY(in.integer());
   store_integer(dtype, out, static_cast<u64>(value));
-  const bool fits = load_integer(dtype, out) == static_cast<u64>(value) &&
-                    (value >= 0 || !is_unsigned(dtype));
+  const bool fits =
+      load_integer(dtype, out) == static_cast<u64>(value) && (value >= 0 || !is_unsigned(dtype));
   if (!fits) return in.error_at(line, str("{} does not fit {}", value, name(dtype)));
   return Ok{};
 }

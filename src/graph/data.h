@@ -11,7 +11,8 @@
 
 namespace coil {
 
-/// One element as text that reads back as the same bits, NaN payloads apart: 0.1, -3, true, (1, 0.5).
+/// One element as text that reads back as the same bits, NaN payloads apart: 0.1, -3, true, (1,
+/// 0.5).
 std::string element_text(DType dtype, const std::byte* element);
 /// Reads one element into `out`, of size_of(dtype) bytes. An Error where it does not fit the dtype.
 Status read_element(TextReader& in, DType dtype, std::byte* out);

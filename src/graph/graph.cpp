@@ -69,16 +69,11 @@ sym::Expr numel(sym::Arena& syms, std::span<const sym::Expr> shape) { return sym
 std::string text(sym::Arena& syms, const Type& type) {
   const auto expr_text = [&](sym::Expr e) { return syms.text(e); };
   switch (type.kind) {
-    case TypeKind::Int:
-      return "int " + syms.text(type.expr);
-    case TypeKind::Bool:
-      return "bool " + syms.text(type.expr);
-    case TypeKind::Float:
-      return "float";
-    case TypeKind::None:
-      return "none";
-    case TypeKind::Tensor:
-      break;
+    case TypeKind::Int: return "int " + syms.text(type.expr);
+    case TypeKind::Bool: return "bool " + syms.text(type.expr);
+    case TypeKind::Float: return "float";
+    case TypeKind::None: return "none";
+    case TypeKind::Tensor: break;
   }
   std::string out = str("{}[{}]", name(type.dtype), join(type.shape, ", ", expr_text));
   if (type.strides != contiguous_strides(syms, type.shape))

@@ -25,9 +25,10 @@ struct CompositeRules;  // rules.h
 
 enum class TypeKind : u8 { Tensor, Int, Float, Bool, None };
 
-/// The type of a value. Strides are in elements and are eager's: an op's result is laid out as eager
-/// lays it out. Int and Bool values are symbolic expressions and need no node to compute them, unless
-/// they come from data (item, the size of nonzero): then `expr` is a variable of role Value.
+/// The type of a value. Strides are in elements and are eager's: an op's result is laid out as
+/// eager lays it out. Int and Bool values are symbolic expressions and need no node to compute
+/// them, unless they come from data (item, the size of nonzero): then `expr` is a variable of role
+/// Value.
 struct Type {
   TypeKind kind = TypeKind::Tensor;
   DType dtype = DType::f32;
@@ -56,9 +57,9 @@ struct Complex {
 /// An argument of a node. A Scalar argument is an Expr, double, bool or Complex (its Python type
 /// drives promotion), or the ValueId of a Float value that is known only at run time. Layouts and
 /// generators are None. A list of tensors may hold invalid ids, for None.
-using Arg = std::variant<None, ValueId, std::vector<ValueId>, sym::Expr, std::vector<sym::Expr>, double,
-                         std::vector<double>, bool, std::vector<bool>, std::string, DType, MemoryFormat,
-                         Device, Complex>;
+using Arg = std::variant<None, ValueId, std::vector<ValueId>, sym::Expr, std::vector<sym::Expr>,
+                         double, std::vector<double>, bool, std::vector<bool>, std::string, DType,
+                         MemoryFormat, Device, Complex>;
 
 /// One step of a view chain: a view op of ATen without its first argument, arguments as in a Node.
 struct ViewStep {
@@ -72,14 +73,14 @@ struct ViewStep {
 ///   update(base, value)         `view`: base with the view's elements replaced by value
 ///   cond(pred, operands)        subgraphs then, else, both with the operands as inputs
 ///   while_loop(carried, extra)  subgraphs condition, body, both with carried + extra as inputs
-///   scan(init, xs, extra)       subgraph combine: init + one slice of each xs + extra -> carry + ys
-///   recurrence ops of ATen (lstm.input, gru.input, ...) stay whole until they are lowered
+///   scan(init, xs, extra)       subgraph combine: init + one slice of each xs + extra -> carry +
+///   ys recurrence ops of ATen (lstm.input, gru.input, ...) stay whole until they are lowered
 struct Node {
   std::string op;
   std::vector<Arg> args;
   std::vector<ValueId> outs;
-  std::vector<ViewStep> view;      // update only
-  std::vector<u32> subgraphs;      // indices into Graph::subgraphs
+  std::vector<ViewStep> view;  // update only
+  std::vector<u32> subgraphs;  // indices into Graph::subgraphs
   LocId loc;
 };
 
@@ -107,10 +108,10 @@ struct Input {
 /// A weight, buffer or lifted constant: elements of a storage, walked by the value type's strides.
 struct Constant {
   ValueId value;
-  std::string fqn;       // "encoder.weight"; "" for literals
-  u32 storage = 0;       // index into Graph::storages
-  i64 offset = 0;        // elements
-  bool is_state = false;  // the program replaces it: see StateUpdate
+  std::string fqn;          // "encoder.weight"; "" for literals
+  u32 storage = 0;          // index into Graph::storages
+  i64 offset = 0;           // elements
+  bool is_state = false;    // the program replaces it: see StateUpdate
   bool is_complex = false;  // `offset` counts complex elements
 };
 
@@ -120,7 +121,15 @@ struct StateUpdate {
   ValueId value;
 };
 
-enum class OutputKind : u8 { Value, AliasOfInput, AliasOfOutput, MutatedInput, Constant, Int, None };
+enum class OutputKind : u8 {
+  Value,
+  AliasOfInput,
+  AliasOfOutput,
+  MutatedInput,
+  Constant,
+  Int,
+  None
+};
 
 /// One output of the program, in the order of the exported program's user outputs, after all
 /// MutatedInput rows.

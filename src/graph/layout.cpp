@@ -8,8 +8,8 @@
 namespace coil {
 namespace {
 
-/// Which of two strides is the smaller, as far as it is known; a stride that is a multiple of another
-/// counts as larger, since torch takes dynamic sizes to be at least 2.
+/// Which of two strides is the smaller, as far as it is known; a stride that is a multiple of
+/// another counts as larger, since torch takes dynamic sizes to be at least 2.
 int compare_strides(Graph& graph, sym::Expr a, sym::Expr b) {
   if (known_equal(graph, a, b)) return 0;
   const sym::Prover prover(*graph.syms, graph.facts);
@@ -44,7 +44,8 @@ int should_swap(Graph& graph, const std::vector<Sizes>& strides, std::span<const
   return 0;
 }
 
-/// Dims from the innermost to the outermost: an insertion sort, in which ambiguous pairs are passed.
+/// Dims from the innermost to the outermost: an insertion sort, in which ambiguous pairs are
+/// passed.
 std::vector<std::size_t> dim_order(Graph& graph, const std::vector<Sizes>& strides,
                                    std::span<const sym::Expr> shape) {
   std::vector<std::size_t> order(shape.size());
@@ -68,7 +69,8 @@ Sizes strides_in_order(sym::Arena& syms, std::span<const std::size_t> order,
   for (std::size_t i = order.size(); i-- > 0;) permuted.push_back(shape[order[i]]);
   const Sizes contiguous = contiguous_strides(syms, permuted);
   Sizes strides(shape.size());
-  for (std::size_t i = 0; i < order.size(); ++i) strides[order[i]] = contiguous[order.size() - 1 - i];
+  for (std::size_t i = 0; i < order.size(); ++i)
+    strides[order[i]] = contiguous[order.size() - 1 - i];
   return strides;
 }
 
@@ -142,8 +144,8 @@ bool suggests_channels_last(Graph& graph, const Type& type) {
   for (std::size_t d : channels_last_order(type.ndim())) {
     const sym::Expr stride = type.strides[d];
     if (known_value(graph, type.shape[d], 0)) return false;
-    const bool fits = known_less_equal(graph, least, stride) ||
-                      prover.divides(least, stride) == sym::Answer::Yes;
+    const bool fits =
+        known_less_equal(graph, least, stride) || prover.divides(least, stride) == sym::Answer::Yes;
     if (!fits || (d == 0 && known_equal(graph, least, type.strides[1]))) return false;
     least = stride;
     if (!known_value(graph, type.shape[d], 1)) least = graph.syms->mul(least, type.shape[d]);
@@ -165,7 +167,9 @@ Sizes pointwise_strides(Graph& graph, std::span<const Type> operands,
   if (tensors.empty()) return contiguous_strides(*graph.syms, shape);
   if (all([&](const Type& t) { return same_shape(t, shape); })) {
     // Where sizes of 1 let a layout be both, the strides themselves tell.
-    if (all([&](const Type& t) { return suggests_channels_last(graph, t) && is_channels_last(graph, t); }))
+    if (all([&](const Type& t) {
+          return suggests_channels_last(graph, t) && is_channels_last(graph, t);
+        }))
       return strides_in_order(*graph.syms, channels_last_order(shape.size()), shape);
     if (all([&](const Type& t) { return is_contiguous(graph, t); }))
       return contiguous_strides(*graph.syms, shape);

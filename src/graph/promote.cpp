@@ -77,7 +77,8 @@ DType promote(const Promotion& operands) {
     std::optional<DType>& of = t.ndim() > 0 ? with_dims : without_dims;
     of = of ? promote(*of, t.dtype) : t.dtype;
   }
-  for (DType d : operands.scalars) numbers = numbers ? promote(*numbers, of_python(d)) : of_python(d);
+  for (DType d : operands.scalars)
+    numbers = numbers ? promote(*numbers, of_python(d)) : of_python(d);
   const std::optional<DType> result = combine(with_dims, combine(without_dims, numbers));
   COIL_CHECK(result.has_value(), "promotion of nothing");
   return *result;

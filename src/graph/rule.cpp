@@ -157,7 +157,8 @@ Status require_equal(Graph& graph, sym::Expr a, sym::Expr b, std::string_view wh
   const sym::Expr condition = syms.eq(a, b);
   for (const Check& check : graph.checks)
     if (check.condition == condition) return Ok{};
-  graph.checks.push_back({condition, str("{} {} and {} must agree", what, syms.text(a), syms.text(b))});
+  graph.checks.push_back(
+      {condition, str("{} {} and {} must agree", what, syms.text(a), syms.text(b))});
   return Ok{};
 }
 

@@ -15,8 +15,9 @@ namespace coil {
 using Types = std::vector<Type>;
 using Sizes = std::vector<sym::Expr>;
 
-/// A node with its schema. Its arguments have been checked against the schema, so that the accessors
-/// by name find the kind that they give back; they are called with names of the op's schema only.
+/// A node with its schema. Its arguments have been checked against the schema, so that the
+/// accessors by name find the kind that they give back; they are called with names of the op's
+/// schema only.
 class Call {
  public:
   Call(Graph& g, const Node& n, const ops::Schema& s)
@@ -86,7 +87,8 @@ Result<Types> infer_own_op(Graph& graph, const Node& node);
 
 /// `dim` of `ndim` dims counted from 0; 0-d tensors take dims as if they had one.
 Result<i64> wrap_dim(i64 dim, std::size_t ndim);
-/// What the prover knows of sizes. Like torch, it takes a dynamic size of unknown value not to be 1.
+/// What the prover knows of sizes. Like torch, it takes a dynamic size of unknown value not to
+/// be 1.
 bool known_equal(Graph& graph, sym::Expr a, sym::Expr b);
 bool known_value(Graph& graph, sym::Expr size, i64 value);
 bool known_less(Graph& graph, sym::Expr a, sym::Expr b);

@@ -19,8 +19,9 @@ struct CompositeRules {
 
 /// Result types of `node` (all but `outs` filled in), with eager's strides. One rule a row of the
 /// registry in rules.cpp; an op without one is asked of `graph.composites`. An Error says what does
-/// not fit, or that the op is unknown. Sizes that depend on data become fresh variables of role Value
-/// (u0, ...). Sizes that must agree, but of which the prover cannot tell, are added to `graph.checks`.
+/// not fit, or that the op is unknown. Sizes that depend on data become fresh variables of role
+/// Value (u0, ...). Sizes that must agree, but of which the prover cannot tell, are added to
+/// `graph.checks`.
 Result<std::vector<Type>> infer(Graph& graph, const Node& node);
 
 /// Whether some rule of this folder handles this op.
@@ -31,14 +32,15 @@ bool has_rule(const Graph& graph, std::string_view op);
 bool is_own_op(std::string_view op);
 /// Every op with a rule in this folder, sorted.
 std::vector<std::string> ops_with_rules();
-/// Whether the op always is a view of its first argument (permute, slice.Tensor, view, ...). Ops that
-/// alias or copy, as strides allow (reshape, contiguous, ...), are not.
+/// Whether the op always is a view of its first argument (permute, slice.Tensor, view, ...). Ops
+/// that alias or copy, as strides allow (reshape, contiguous, ...), are not.
 bool is_view_op(std::string_view op);
 
 /// PyTorch's promotion among tensors of dimension > 0, 0-d tensors and Python scalars.
 struct Promotion {
   std::vector<Type> tensors;
-  std::vector<DType> scalars;  // i64, f64 (any Python float), b8, c128: categories of Python scalars
+  std::vector<DType>
+      scalars;  // i64, f64 (any Python float), b8, c128: categories of Python scalars
 };
 DType promote(const Promotion& operands);
 /// Promotion of two dtypes of one kind of operand.
@@ -58,7 +60,8 @@ bool is_contiguous(Graph& graph, const Type& type);
 bool is_channels_last(Graph& graph, const Type& type);
 /// Provably without gaps or overlap between its elements.
 bool is_dense(Graph& graph, const Type& type);
-/// Strides of `view(shape)` (no -1 in it) of a tensor; nothing where only a copy can have the shape.
+/// Strides of `view(shape)` (no -1 in it) of a tensor; nothing where only a copy can have the
+/// shape.
 std::optional<std::vector<sym::Expr>> view_strides(Graph& graph, const Type& of,
                                                    std::span<const sym::Expr> shape);
 /// `shape` with its one -1 replaced, or an Error where the element counts cannot agree.

@@ -55,7 +55,8 @@ Result<Types> update(Graph& graph, const Node& node) {
   return Types{graph.type(*base)};
 }
 
-Result<const Graph*> subgraph(const Graph& graph, const Node& node, std::size_t i, std::size_t count) {
+Result<const Graph*> subgraph(const Graph& graph, const Node& node, std::size_t i,
+                              std::size_t count) {
   if (node.subgraphs.size() != count)
     return error("{} takes {} subgraphs, not {}", node.op, count, node.subgraphs.size());
   if (node.subgraphs[i] >= graph.subgraphs.size()) return error("{} names no subgraph", node.op);
@@ -72,7 +73,8 @@ Result<Types> output_types(const Node& node, const Graph& sub) {
       case OutputKind::AliasOfOutput:
       case OutputKind::Int: type = sub.type(output.value); break;
       case OutputKind::None: type.kind = TypeKind::None; break;
-      case OutputKind::MutatedInput: return error("{}: subgraph {} writes an input", node.op, sub.name);
+      case OutputKind::MutatedInput:
+        return error("{}: subgraph {} writes an input", node.op, sub.name);
       case OutputKind::Constant: {
         const sym::Expr* number = std::get_if<sym::Expr>(&output.constant);
         if (number == nullptr) return error("{}: a subgraph returns a constant", node.op);
@@ -94,22 +96,24 @@ Status check_inputs(const Graph& graph, const Node& node, const Graph& sub, cons
     const Type& want = sub.type(sub.inputs[i].value);
     if (want.kind != given[i].kind || want.ndim() != given[i].ndim() ||
         (want.is_tensor() && want.dtype != given[i].dtype))
-      return error("{}: input %{} of subgraph {} is {}, not {}", node.op, sub.inputs[i].name, sub.name,
-                   text(*graph.syms, want), text(*graph.syms, given[i]));
+      return error("{}: input %{} of subgraph {} is {}, not {}", node.op, sub.inputs[i].name,
+                   sub.name, text(*graph.syms, want), text(*graph.syms, given[i]));
   }
   return Ok{};
 }
 
 Types types_of(const Graph& graph, const std::vector<ValueId>& values) {
   Types out;
-  for (ValueId v : values) out.push_back(v.valid() ? graph.type(v) : Type{TypeKind::None, {}, {}, {}, {}});
+  for (ValueId v : values)
+    out.push_back(v.valid() ? graph.type(v) : Type{TypeKind::None, {}, {}, {}, {}});
   return out;
 }
 
 /// One type for the results of both branches; sizes that differ depend on which one ran.
 Result<Type> merged(Graph& graph, const Type& yes, const Type& no) {
   if (yes.kind != no.kind || yes.ndim() != no.ndim() || (yes.is_tensor() && yes.dtype != no.dtype))
-    return error("cond: its branches return {} and {}", text(*graph.syms, yes), text(*graph.syms, no));
+    return error("cond: its branches return {} and {}", text(*graph.syms, yes),
+                 text(*graph.syms, no));
   Type out = yes;
   const auto fresh = [&](sym::Expr a, sym::Expr b) {
     const sym::Range x = graph.syms->range(a);
@@ -132,7 +136,8 @@ Result<Types> cond(Graph& graph, const Node& node) {
   if (operands == nullptr || node.args.size() != 2) return error("cond takes (pred, [operands])");
   const Arg& pred = node.args[0];
   const ValueId* tensor = std::get_if<ValueId>(&pred);
-  if (tensor == nullptr && !std::holds_alternative<sym::Expr>(pred) && !std::holds_alternative<bool>(pred))
+  if (tensor == nullptr && !std::holds_alternative<sym::Expr>(pred) &&
+      !std::holds_alternative<bool>(pred))
     return error("cond: the predicate is {}", kind_text(pred));
   const Graph* yes = COIL_TRY(subgraph(graph, node, 0, 2));
   const Graph* no = COIL_TRY(subgraph(graph, node, 1, 2));
@@ -141,7 +146,8 @@ Result<Types> cond(Graph& graph, const Node& node) {
   COIL_TRY(check_inputs(graph, node, *no, given));
   const Types a = COIL_TRY(output_types(node, *yes));
   const Types b = COIL_TRY(output_types(node, *no));
-  if (a.size() != b.size()) return error("cond: its branches return {} and {} values", a.size(), b.size());
+  if (a.size() != b.size())
+    return error("cond: its branches return {} and {} values", a.size(), b.size());
   Types out;
   for (std::size_t i = 0; i < a.size(); ++i) out.push_back(COIL_TRY(merged(graph, a[i], b[i])));
   return out;
@@ -160,7 +166,8 @@ Result<Types> while_loop(Graph& graph, const Node& node) {
   given.insert(given.end(), more.begin(), more.end());
   COIL_TRY(check_inputs(graph, node, *condition, given));
   COIL_TRY(check_inputs(graph, node, *body, given));
-  if (condition->outputs.size() != 1) return error("while_loop: the condition must return one value");
+  if (condition->outputs.size() != 1)
+    return error("while_loop: the condition must return one value");
   Types out = COIL_TRY(output_types(node, *body));
   if (out.size() != count)
     return error("while_loop: the body returns {} values for {} carried ones", out.size(), count);
@@ -183,7 +190,8 @@ Result<Types> scan(Graph& graph, const Node& node) {
   Types given = types_of(graph, *init);
   sym::Expr length;
   for (Type slice : types_of(graph, *xs)) {
-    if (slice.ndim() == 0) return error("scan: nothing to scan over in {}", text(*graph.syms, slice));
+    if (slice.ndim() == 0)
+      return error("scan: nothing to scan over in {}", text(*graph.syms, slice));
     if (!length.valid()) length = slice.shape[0];
     COIL_TRY(require_equal(graph, length, slice.shape[0], "scanned sizes"));
     slice.shape.erase(slice.shape.begin());

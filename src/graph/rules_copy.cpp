@@ -36,7 +36,8 @@ Result<Types> to_copy(const Call& call) {
 
 Result<Types> masked_fill(const Call& call) {
   const Type& self = call.self();
-  if (!is_bool(call.tensor("mask").dtype)) return call.fail("mask is {}", name(call.tensor("mask").dtype));
+  if (!is_bool(call.tensor("mask").dtype))
+    return call.fail("mask is {}", name(call.tensor("mask").dtype));
   if (call.op() == "masked_fill.Tensor" && call.tensor("value").ndim() != 0)
     return call.fail("value must have no dims, not {}", text(call.syms, call.tensor("value")));
   Result<Sizes> shape = broadcast(call.graph, self.shape, call.tensor("mask").shape);

@@ -21,7 +21,8 @@ Result<Types> full(const Call& call) {
 Result<Types> of_size(const Call& call) {
   Type out = call.contiguous(call.dtype("dtype", DType::f32), call.sizes("size"));
   if (call.has("memory_format"))
-    out.strides = strides_for(call.graph, out, call.format("memory_format", MemoryFormat::Contiguous));
+    out.strides =
+        strides_for(call.graph, out, call.format("memory_format", MemoryFormat::Contiguous));
   return Types{std::move(out)};
 }
 
@@ -32,7 +33,8 @@ Result<Types> integers_of_size(const Call& call) {
 Result<Types> empty_strided(const Call& call) {
   if (call.sizes("size").size() != call.sizes("stride").size())
     return call.fail("size and stride differ in length");
-  return Types{call.strided(call.dtype("dtype", DType::f32), call.sizes("size"), call.sizes("stride"))};
+  return Types{
+      call.strided(call.dtype("dtype", DType::f32), call.sizes("size"), call.sizes("stride"))};
 }
 
 Result<Types> empty_permuted(const Call& call) {
@@ -43,7 +45,8 @@ Result<Types> empty_permuted(const Call& call) {
   for (i64 d : order) permuted.push_back(shape[static_cast<std::size_t>(d)]);
   const Sizes dense = contiguous_strides(call.syms, permuted);
   Sizes strides(shape.size());
-  for (std::size_t i = 0; i < order.size(); ++i) strides[static_cast<std::size_t>(order[i])] = dense[i];
+  for (std::size_t i = 0; i < order.size(); ++i)
+    strides[static_cast<std::size_t>(order[i])] = dense[i];
   return Types{call.strided(call.dtype("dtype", DType::f32), shape, std::move(strides))};
 }
 
@@ -104,7 +107,8 @@ Result<Types> arange(const Call& call) {
   const double stride = COIL_TRY(fixed_number(call, step));
   const double count = std::ceil((to - from) / stride);
   if (!(count >= 0 && count < 9e15)) return call.fail("the range has no valid length");
-  return Types{call.contiguous(call.dtype("dtype", DType::f32), {call.number(static_cast<i64>(count))})};
+  return Types{
+      call.contiguous(call.dtype("dtype", DType::f32), {call.number(static_cast<i64>(count))})};
 }
 
 Result<Types> linspace(const Call& call) {

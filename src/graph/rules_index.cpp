@@ -30,7 +30,8 @@ Result<const Type*> index_of(const Call& call) {
 Result<Types> embedding(const Call& call) {
   const Type& weight = call.tensor("weight");
   const Type& indices = call.tensor("indices");
-  if (weight.ndim() != 2) return call.fail("weight must be a matrix, not {}", text(call.syms, weight));
+  if (weight.ndim() != 2)
+    return call.fail("weight must be a matrix, not {}", text(call.syms, weight));
   if (!is_index_dtype(indices.dtype)) return call.fail("indices are {}", name(indices.dtype));
   Sizes shape = indices.shape;
   shape.push_back(weight.shape[1]);
@@ -170,7 +171,8 @@ Result<Types> index_write(const Call& call) {
   const Type& index = *COIL_TRY(index_of(call));
   if (index.ndim() > 1) return call.fail("index is {}", text(call.syms, index));
   if (source.dtype != call.self().dtype || source.ndim() != call.self().ndim())
-    return call.fail("source is {} beside {}", text(call.syms, source), text(call.syms, call.self()));
+    return call.fail("source is {} beside {}", text(call.syms, source),
+                     text(call.syms, call.self()));
   return contiguous_self(call);
 }
 
@@ -232,7 +234,8 @@ Result<Types> topk(const Call& call) {
   const sym::Expr k = call.integer("k");
   if (self.ndim() > 0) {
     if (known_less(call.graph, shape[dim], k) || known_less(call.graph, k, call.number(0)))
-      return call.fail("k is {} in a dim of size {}", call.syms.text(k), call.syms.text(shape[dim]));
+      return call.fail("k is {} in a dim of size {}", call.syms.text(k),
+                       call.syms.text(shape[dim]));
     shape[dim] = k;
   }
   return Types{call.contiguous(self.dtype, shape), call.contiguous(DType::i64, shape)};

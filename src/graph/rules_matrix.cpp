@@ -22,7 +22,8 @@ Status dtypes_agree(const Call& call, const Type& a, const Type& b) {
 }
 
 /// a[.., m, k] times b[.., k, n], with a batch dim in front or without.
-Result<Types> product(const Call& call, std::string_view first, std::string_view second, bool batched) {
+Result<Types> product(const Call& call, std::string_view first, std::string_view second,
+                      bool batched) {
   COIL_TRY(dims_are(call, first, batched ? 3 : 2));
   COIL_TRY(dims_are(call, second, batched ? 3 : 2));
   const Type& a = call.tensor(first);
@@ -47,7 +48,8 @@ Result<Types> added(const Call& call, Result<Types> of) {
   Result<Sizes> shape = broadcast(call.graph, result.shape, addend.shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   if (*shape != result.shape)
-    return call.fail("{} does not broadcast to {}", text(call.syms, addend), text(call.syms, result));
+    return call.fail("{} does not broadcast to {}", text(call.syms, addend),
+                     text(call.syms, result));
   return of;
 }
 
@@ -95,8 +97,7 @@ sym::Expr per_dim(const Call& call, std::string_view name, std::size_t i) {
 sym::Expr window_count(const Call& call, sym::Expr size, sym::Expr kernel, std::size_t i) {
   sym::Arena& syms = call.syms;
   const sym::Expr one = call.number(1);
-  const sym::Expr reach =
-      syms.mul(per_dim(call, "dilation", i), syms.sub(kernel, one));
+  const sym::Expr reach = syms.mul(per_dim(call, "dilation", i), syms.sub(kernel, one));
   const sym::Expr pad = syms.mul(call.number(2), per_dim(call, "padding", i));
   const sym::Expr stride = per_dim(call, "stride", i);
   if (!call.flag("transposed")) {
@@ -112,17 +113,19 @@ Result<Types> convolution(const Call& call) {
   const Type& input = call.tensor("input");
   const Type& weight = call.tensor("weight");
   COIL_TRY(dtypes_agree(call, input, weight));
-  if (weight.ndim() < 3 || weight.ndim() > 5) return call.fail("weight is {}", text(call.syms, weight));
+  if (weight.ndim() < 3 || weight.ndim() > 5)
+    return call.fail("weight is {}", text(call.syms, weight));
   const std::size_t spatial = weight.ndim() - 2;
   if (input.ndim() != weight.ndim())
     return call.fail("input {} does not go with weight {}", text(call.syms, input),
                      text(call.syms, weight));
   for (std::string_view name : {"stride", "padding", "dilation", "output_padding"}) {
     const std::size_t count = call.sizes(name).size();
-    if (count != 1 && count != spatial) return call.fail("{} has {} numbers for {} dims", name, count, spatial);
+    if (count != 1 && count != spatial)
+      return call.fail("{} has {} numbers for {} dims", name, count, spatial);
   }
-  for (const auto& [name, least] : {std::pair("stride", 1), std::pair("dilation", 1), std::pair("padding", 0),
-                                    std::pair("output_padding", 0)})
+  for (const auto& [name, least] : {std::pair("stride", 1), std::pair("dilation", 1),
+                                    std::pair("padding", 0), std::pair("output_padding", 0)})
     for (i64 value : COIL_TRY(call.constants(name)))
       if (value < least || value > INT32_MAX) return call.fail("{} holds {}", name, value);
   const sym::Expr groups = call.integer("groups");
@@ -181,7 +184,8 @@ Result<Types> attention(const Call& call) {
   shape.push_back(value.shape[n - 1]);
   Type out = call.contiguous(query.dtype, shape);
   // The fused kernel's result is laid out as the query.
-  if (is_fused_attention(call)) out.strides = pointwise_strides(call.graph, std::span(&query, 1), shape);
+  if (is_fused_attention(call))
+    out.strides = pointwise_strides(call.graph, std::span(&query, 1), shape);
   return Types{std::move(out)};
 }
 

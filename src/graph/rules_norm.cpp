@@ -9,7 +9,8 @@ namespace {
 Type normalised(const Call& call) {
   const Type& input = call.tensor("input");
   Type out = call.contiguous(input.dtype, input.shape);
-  if (suggests_channels_last(call.graph, input)) out.strides = channels_last_strides(call.graph, out);
+  if (suggests_channels_last(call.graph, input))
+    out.strides = channels_last_strides(call.graph, out);
   return out;
 }
 
@@ -26,8 +27,8 @@ Result<Types> layer_norm(const Call& call) {
   }
   for (std::string_view name : {"weight", "bias"})
     if (call.has(name) && call.tensor(name).ndim() != over.size())
-      return call.fail("{} is {}, the normalized shape {}", name, text(call.syms, call.tensor(name)),
-                       call.shape_text(over));
+      return call.fail("{} is {}, the normalized shape {}", name,
+                       text(call.syms, call.tensor(name)), call.shape_text(over));
   Sizes rows = input.shape;
   for (std::size_t i = lead; i < rows.size(); ++i) rows[i] = call.number(1);
   // Statistics are in the parameters' dtype, where bf16 rows meet f32 parameters.
@@ -62,8 +63,8 @@ template <bool training>
 Result<Types> batch_norm(const Call& call) {
   COIL_TRY(check_channels(call));
   const Type& input = call.tensor("input");
-  const Type stats = call.contiguous(compute_dtype(input.dtype),
-                                     {training ? input.shape[1] : call.number(0)});
+  const Type stats =
+      call.contiguous(compute_dtype(input.dtype), {training ? input.shape[1] : call.number(0)});
   Types out = {normalised(call), stats, stats};
   if (call.op() == "_native_batch_norm_legit_functional") {
     out.push_back(call.tensor("running_mean"));

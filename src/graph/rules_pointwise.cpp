@@ -1,4 +1,5 @@
-// Pointwise ops: one rule, whose rows (ops/pointwise.def) differ in how the result's dtype comes about.
+// Pointwise ops: one rule, whose rows (ops/pointwise.def) differ in how the result's dtype comes
+// about.
 
 #include "graph/rule.h"
 
@@ -6,7 +7,18 @@ namespace coil {
 namespace {
 
 enum class Promotes : u8 {
-  Default, ToFloat, ToBool, First, BoolToInt, Magnitude, Angle, Second, Bounds, DivMode, Double, ToComplex
+  Default,
+  ToFloat,
+  ToBool,
+  First,
+  BoolToInt,
+  Magnitude,
+  Angle,
+  Second,
+  Bounds,
+  DivMode,
+  Double,
+  ToComplex
 };
 
 DType float_if_integer(DType d) { return is_float(d) || is_complex(d) ? d : DType::f32; }
@@ -72,10 +84,12 @@ Result<Types> pointwise(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, tensors);
   if (!shape.ok()) return in_context(call.op(), shape.error());
   const DType first = tensors[0].dtype;
-  if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 && first != DType::f64)
+  if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 &&
+      first != DType::f64)
     return call.fail("there is no complex number with parts of {}", name(first));
   Sizes strides = pointwise_strides(call.graph, tensors, *shape);
-  return Types{call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
+  return Types{
+      call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
 }
 
 /// The conjugate of a real tensor is that tensor itself, whatever its strides.

@@ -59,7 +59,8 @@ Type resized(const Call& call, const Type& self, const Sizes& sizes) {
   Sizes shape(self.shape.begin(), self.shape.end() - static_cast<i64>(sizes.size()));
   shape.insert(shape.end(), sizes.begin(), sizes.end());
   Type out = call.contiguous(self.dtype, std::move(shape));
-  if (suggests_channels_last(call.graph, self)) out.strides = channels_last_strides(call.graph, out);
+  if (suggests_channels_last(call.graph, self))
+    out.strides = channels_last_strides(call.graph, out);
   return out;
 }
 
@@ -105,12 +106,14 @@ Result<sym::Expr> scaled(const Call& call, sym::Expr size, double scale) {
     return call.number(static_cast<i64>(value));
   }
   i64 denominator = 1;
-  while (std::floor(scale * static_cast<double>(denominator)) != scale * static_cast<double>(denominator) &&
+  while (std::floor(scale * static_cast<double>(denominator)) !=
+             scale * static_cast<double>(denominator) &&
          denominator < 4096)
     denominator *= 2;
   const double numerator = scale * static_cast<double>(denominator);
   if (std::floor(numerator) != numerator)
-    return call.fail("size {} cannot be scaled by {}: give output_size", call.syms.text(size), scale);
+    return call.fail("size {} cannot be scaled by {}: give output_size", call.syms.text(size),
+                     scale);
   return call.syms.floordiv(call.syms.mul(size, call.number(static_cast<i64>(numerator))),
                             call.number(denominator));
 }
@@ -138,7 +141,8 @@ Result<Types> grid_sampler(const Call& call) {
   const Type& grid = call.tensor("grid");
   const std::size_t dims = spatial == 0 ? input.ndim() - 2 : spatial;
   if (input.ndim() < 4 || input.ndim() != dims + 2 || grid.ndim() != dims + 2)
-    return call.fail("does not take {} with a grid {}", text(call.syms, input), text(call.syms, grid));
+    return call.fail("does not take {} with a grid {}", text(call.syms, input),
+                     text(call.syms, grid));
   Sizes shape = {input.shape[0], input.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
   return Types{call.contiguous(input.dtype, std::move(shape))};
@@ -146,7 +150,8 @@ Result<Types> grid_sampler(const Call& call) {
 
 Result<Types> im2col(const Call& call) {
   const Type& self = call.self();
-  if (self.ndim() != 3 && self.ndim() != 4) return call.fail("does not take {}", text(call.syms, self));
+  if (self.ndim() != 3 && self.ndim() != 4)
+    return call.fail("does not take {}", text(call.syms, self));
   for (std::string_view name : {"kernel_size", "dilation", "padding", "stride"})
     if (call.sizes(name).size() != 2) return call.fail("{} must hold 2 numbers", name);
   sym::Arena& syms = call.syms;
@@ -171,7 +176,8 @@ Result<Types> im2col(const Call& call) {
 
 Result<Types> col2im(const Call& call) {
   const Type& self = call.self();
-  if (self.ndim() != 2 && self.ndim() != 3) return call.fail("does not take {}", text(call.syms, self));
+  if (self.ndim() != 2 && self.ndim() != 3)
+    return call.fail("does not take {}", text(call.syms, self));
   if (call.sizes("kernel_size").size() != 2 || call.sizes("output_size").size() != 2)
     return call.fail("kernel_size and output_size must hold 2 numbers");
   Sizes shape(self.shape.begin(), self.shape.end() - 2);

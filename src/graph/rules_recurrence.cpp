@@ -7,7 +7,8 @@ namespace {
 
 Status sizes_are(const Call& call, const Type& type, const Sizes& shape) {
   if (type.dtype != call.tensor("input").dtype)
-    return call.fail("a weight is {}, the input {}", name(type.dtype), name(call.tensor("input").dtype));
+    return call.fail("a weight is {}, the input {}", name(type.dtype),
+                     name(call.tensor("input").dtype));
   if (type.ndim() != shape.size())
     return call.fail("a weight is {}, not {}", text(call.syms, type), call.shape_text(shape));
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -17,9 +18,10 @@ Status sizes_are(const Call& call, const Type& type, const Sizes& shape) {
   return Ok{};
 }
 
-/// Per layer and direction w_ih [g*h, in], w_hh [g*h, h] and, with biases, two of [g*h]. Projections
-/// bring more of them, which lowering refuses.
-Status check_weights(const Call& call, i64 layers, i64 directions, sym::Expr width, sym::Expr hidden) {
+/// Per layer and direction w_ih [g*h, in], w_hh [g*h, h] and, with biases, two of [g*h].
+/// Projections bring more of them, which lowering refuses.
+Status check_weights(const Call& call, i64 layers, i64 directions, sym::Expr width,
+                     sym::Expr hidden) {
   const Types weights = call.tensors("params");
   const i64 gates = call.base() == "lstm" ? 4 : call.base() == "gru" ? 3 : 1;
   const std::size_t group = call.flag("has_biases") ? 4 : 2;
@@ -30,7 +32,8 @@ Status check_weights(const Call& call, i64 layers, i64 directions, sym::Expr wid
     const sym::Expr in = is_first ? width : call.syms.mul(hidden, call.number(directions));
     COIL_TRY(sizes_are(call, weights[w], {rows, in}));
     COIL_TRY(sizes_are(call, weights[w + 1], {rows, hidden}));
-    for (std::size_t bias = 2; bias < group; ++bias) COIL_TRY(sizes_are(call, weights[w + bias], {rows}));
+    for (std::size_t bias = 2; bias < group; ++bias)
+      COIL_TRY(sizes_are(call, weights[w + bias], {rows}));
   }
   return Ok{};
 }

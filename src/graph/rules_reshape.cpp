@@ -32,8 +32,9 @@ Result<Types> flatten(const Call& call) {
   if (self.ndim() == 0) return reshaped(call, {call.number(1)});
   if (start == end) return Types{self};
   Sizes shape(self.shape.begin(), self.shape.begin() + start);
-  const std::span<const sym::Expr> merged = std::span(self.shape).subspan(
-      static_cast<std::size_t>(start), static_cast<std::size_t>(end - start + 1));
+  const std::span<const sym::Expr> merged =
+      std::span(self.shape)
+          .subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start + 1));
   shape.push_back(numel(call.syms, merged));
   shape.insert(shape.end(), self.shape.begin() + end + 1, self.shape.end());
   return reshaped(call, std::move(shape));
@@ -96,18 +97,10 @@ Result<Types> type_as(const Call& call) {
 }
 
 constexpr RuleRow kRules[] = {
-    {"reshape", reshape},
-    {"reshape_as", reshape_as},
-    {"ravel", ravel},
-    {"positive", positive},
-    {"flatten.using_ints", flatten},
-    {"unflatten.int", unflatten},
-    {"view_as", view_as},
-    {"contiguous", contiguous},
-    {"to.dtype", to_dtype},
-    {"to.device", to_dtype},
-    {"to.dtype_layout", to_dtype},
-    {"to.other", to_other},
+    {"reshape", reshape},    {"reshape_as", reshape_as},      {"ravel", ravel},
+    {"positive", positive},  {"flatten.using_ints", flatten}, {"unflatten.int", unflatten},
+    {"view_as", view_as},    {"contiguous", contiguous},      {"to.dtype", to_dtype},
+    {"to.device", to_dtype}, {"to.dtype_layout", to_dtype},   {"to.other", to_other},
     {"type_as", type_as},
 };
 

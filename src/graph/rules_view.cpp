@@ -32,8 +32,8 @@ Result<Types> view(const Call& call) {
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   std::optional<Sizes> strides = view_strides(call.graph, self, *shape);
   if (!strides)
-    return call.fail("{} cannot be viewed as {} without a copy: use reshape",
-                     text(call.syms, self), call.shape_text(*shape));
+    return call.fail("{} cannot be viewed as {} without a copy: use reshape", text(call.syms, self),
+                     call.shape_text(*shape));
   return Types{with_layout(self, std::move(*shape), std::move(*strides))};
 }
 
@@ -158,7 +158,8 @@ Result<Types> select(const Call& call) {
 sym::Expr slice_bound(const Call& call, sym::Expr bound, sym::Expr low, sym::Expr size) {
   Graph& graph = call.graph;
   const sym::Expr zero = call.number(0);
-  if (std::optional<i64> value = call.syms.as_const(bound); value && *value == INT64_MAX) return size;
+  if (std::optional<i64> value = call.syms.as_const(bound); value && *value == INT64_MAX)
+    return size;
   if (known_less(graph, bound, zero)) {
     bound = call.syms.add(bound, size);
   } else if (!known_less_equal(graph, zero, bound)) {
@@ -224,7 +225,8 @@ Result<Types> diagonal(const Call& call) {
   if (first == second || out.ndim() < 2) return call.fail("needs two different dims");
   const i64 offset = COIL_TRY(call.constant("offset"));
   constexpr i64 kMostOffset = i64{1} << 48;
-  if (offset < -kMostOffset || offset > kMostOffset) return call.fail("offset {} is out of range", offset);
+  if (offset < -kMostOffset || offset > kMostOffset)
+    return call.fail("offset {} is out of range", offset);
   sym::Expr rows = out.shape[static_cast<std::size_t>(first)];
   sym::Expr columns = out.shape[static_cast<std::size_t>(second)];
   if (offset >= 0) columns = call.syms.sub(columns, call.number(offset));
@@ -302,7 +304,8 @@ Result<Types> split_with_sizes(const Call& call) {
 Result<Types> split_by(const Call& call, std::size_t dim, i64 total, i64 length) {
   if (length < 1 && total > 0) return call.fail("the size of a piece must be positive");
   Sizes sizes;
-  for (i64 at = 0; at < total; at += length) sizes.push_back(call.number(std::min(length, total - at)));
+  for (i64 at = 0; at < total; at += length)
+    sizes.push_back(call.number(std::min(length, total - at)));
   if (sizes.empty()) sizes.push_back(call.number(0));
   return pieces(call.self(), dim, sizes);
 }
@@ -327,7 +330,9 @@ Result<Types> split(const Call& call) {
   if (!is_chunk) return split_by(call, dim, total, COIL_TRY(call.constant("split_size")));
   const i64 chunks = COIL_TRY(call.constant("chunks"));
   if (chunks < 1) return call.fail("{} chunks", chunks);
-  if (total == 0) return pieces(self, dim, Sizes(static_cast<std::size_t>(std::min<i64>(chunks, 65536)), call.number(0)));
+  if (total == 0)
+    return pieces(self, dim,
+                  Sizes(static_cast<std::size_t>(std::min<i64>(chunks, 65536)), call.number(0)));
   return split_by(call, dim, total, total / chunks + (total % chunks != 0 ? 1 : 0));
 }
 

@@ -16,8 +16,8 @@ enum class StorageSource : u8 {
   Absent,  // the file has no data (fake weights): must be supplied
 };
 
-/// One block of memory that constants view. `data` stays valid while `owner` lives; a mapped archive
-/// entry is not copied.
+/// One block of memory that constants view. `data` stays valid while `owner` lives; a mapped
+/// archive entry is not copied.
 struct Storage {
   StorageSource source = StorageSource::Inline;
   std::string file;  // File: as written in the text, or the .pt2's own path

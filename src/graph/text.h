@@ -34,8 +34,8 @@ struct GraphTextOptions {
 
 std::string to_text(const Graph& graph);
 /// `file` is for messages; `file "x.npz"` constants get their source only, whoever has the folder
-/// loads them. Types after a colon may be left out, where the shape rules give them; one that differs
-/// is an error.
+/// loads them. Types after a colon may be left out, where the shape rules give them; one that
+/// differs is an error.
 Result<Graph> parse_graph(std::string_view text, const std::string& file,
                           const GraphTextOptions& options = {});
 

@@ -31,8 +31,9 @@ Result<RawArg> read_list(TextReader& in, const ArgScope& scope, int depth) {
 }
 
 bool ends_arg(const Token& t) {
-  return t.kind == TokenKind::End || (t.kind == TokenKind::Punct && (t.text == "," || t.text == ")" ||
-                                                                     t.text == "]" || t.text == "}"));
+  return t.kind == TokenKind::End ||
+         (t.kind == TokenKind::Punct &&
+          (t.text == "," || t.text == ")" || t.text == "]" || t.text == "}"));
 }
 
 /// At `1.5`, `-1.5`, `inf`, `-nan`.
@@ -128,7 +129,8 @@ std::optional<Arg> word_of(const SchemaArg& schema, const RawArg& raw) {
       if (const std::optional<DType> dtype = dtype_from_name(raw.text)) return *dtype;
   } else if (schema.type == ArgType::MemoryFormat && raw.kind == RawKind::Word) {
     const auto* at = std::ranges::find(kFormatNames, raw.text);
-    if (at != std::end(kFormatNames)) return static_cast<MemoryFormat>(at - std::begin(kFormatNames));
+    if (at != std::end(kFormatNames))
+      return static_cast<MemoryFormat>(at - std::begin(kFormatNames));
   } else if (schema.type == ArgType::String && raw.kind == RawKind::String) {
     return raw.text;
   } else if (schema.type == ArgType::Device && raw.kind == RawKind::String) {
@@ -155,7 +157,8 @@ std::optional<ValueId> tensor_of(const RawArg& raw) {
   return std::nullopt;
 }
 
-std::optional<Arg> converted_list(const ArgScope& scope, const SchemaArg& schema, const RawArg& raw) {
+std::optional<Arg> converted_list(const ArgScope& scope, const SchemaArg& schema,
+                                  const RawArg& raw) {
   if (schema.type == ArgType::Tensor) return list_of<ValueId>(raw.items, tensor_of);
   if (is_integer(schema.type))
     return list_of<sym::Expr>(raw.items, [&](const RawArg& r) { return expr_of(scope, r); });
@@ -242,8 +245,8 @@ Result<RawArgs> read_args(TextReader& in, const ArgScope& scope) {
   return out;
 }
 
-Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& schema, const RawArgs& raw,
-                                  ValueId self) {
+Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& schema,
+                                  const RawArgs& raw, ValueId self) {
   const std::size_t first = self.valid() ? 1 : 0;
   const std::vector<const RawArg*> given = COIL_TRY(placed(schema, raw, first));
   std::vector<Arg> args;
@@ -251,8 +254,7 @@ Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& sche
   for (std::size_t i = first; i < given.size(); ++i) {
     const SchemaArg& want = schema.args[i];
     if (given[i] == nullptr) {
-      if (!want.fallback)
-        return error("{}: argument {} is missing", schema.full_name(), want.name);
+      if (!want.fallback) return error("{}: argument {} is missing", schema.full_name(), want.name);
       args.push_back(COIL_TRY(default_arg(*scope.graph->syms, want)));
       continue;
     }
@@ -263,8 +265,9 @@ Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& sche
   return complete_args(*scope.graph, schema, std::move(args));
 }
 
-Result<std::pair<std::string, std::vector<Arg>>> resolve(const ArgScope& scope, const std::string& op,
-                                                         const RawArgs& raw, ValueId self) {
+Result<std::pair<std::string, std::vector<Arg>>> resolve(const ArgScope& scope,
+                                                         const std::string& op, const RawArgs& raw,
+                                                         ValueId self) {
   using Resolved = std::pair<std::string, std::vector<Arg>>;
   std::optional<Error> first_failure;
   if (const std::optional<ops::Schema> exact = ops::find_schema(op)) {

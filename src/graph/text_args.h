@@ -43,12 +43,14 @@ struct ArgScope {
 
 /// From the opening parenthesis past the closing one.
 Result<RawArgs> read_args(TextReader& in, const ArgScope& scope);
-/// The arguments in schema order with defaults; `self`, if valid, stands before the positional ones.
-Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& schema, const RawArgs& raw,
-                                  ValueId self);
+/// The arguments in schema order with defaults; `self`, if valid, stands before the positional
+/// ones.
+Result<std::vector<Arg>> fit_args(const ArgScope& scope, const ops::Schema& schema,
+                                  const RawArgs& raw, ValueId self);
 /// The full name of the one overload of `op` that takes the arguments, and those.
-Result<std::pair<std::string, std::vector<Arg>>> resolve(const ArgScope& scope, const std::string& op,
-                                                         const RawArgs& raw, ValueId self);
+Result<std::pair<std::string, std::vector<Arg>>> resolve(const ArgScope& scope,
+                                                         const std::string& op, const RawArgs& raw,
+                                                         ValueId self);
 /// An argument of an op without schema, or a constant output.
 Result<Arg> plain_arg(const ArgScope& scope, const RawArg& raw);
 Result<RawArg> read_arg(TextReader& in, const ArgScope& scope);

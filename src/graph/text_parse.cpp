@@ -80,8 +80,8 @@ class GraphParser {
   }
 
   /// Variables that the body's first lines declare are known before the inputs, in whose types they
-  /// occur, so that every expression is built with their ranges. What does not read as a declaration
-  /// is left to `read_variable`, which says so.
+  /// occur, so that every expression is built with their ranges. What does not read as a
+  /// declaration is left to `read_variable`, which says so.
   void declare_ahead() {
     int at = 0;
     while (in_.peek(at).kind != TokenKind::End && in_.peek(at).text != "{") ++at;
@@ -89,7 +89,8 @@ class GraphParser {
       const std::string sign = in_.peek(at).text == "-" ? "-" : "";
       if (!sign.empty()) ++at;
       if (in_.peek(at).kind != TokenKind::Integer) return none;
-      return static_cast<i64>(std::strtoll((sign + std::string(in_.peek(at++).text)).c_str(), nullptr, 10));
+      return static_cast<i64>(
+          std::strtoll((sign + std::string(in_.peek(at++).text)).c_str(), nullptr, 10));
     };
     for (++at; in_.peek(at).text == "size" || in_.peek(at).text == "data";) {
       const bool is_size = in_.peek(at).text == "size";
@@ -292,8 +293,8 @@ class GraphParser {
                                       bytes.size() / static_cast<std::size_t>(size_of(dtype))));
       storage = inline_storage(bytes);
     } else {
-      return in_.error_here(
-          str("expected {{elements}}, seed N, file F NAME, of %NAME or absent, found {}", in_.found()));
+      return in_.error_here(str(
+          "expected {{elements}}, seed N, file F NAME, of %NAME or absent, found {}", in_.found()));
     }
     graph_.storages.push_back(std::move(storage));
     return static_cast<u32>(graph_.storages.size() - 1);
@@ -335,7 +336,8 @@ class GraphParser {
     if (depth_ + 1 >= kMaxGraphDepth) return in_.error_here("graphs are nested too deeply");
     Graph sub = COIL_TRY(GraphParser(in_, options_, variables_, depth_ + 1).parse(&graph_));
     for (const Graph& other : graph_.subgraphs)
-      if (other.name == sub.name) return in_.error_at(line, str("graph {} is defined twice", sub.name));
+      if (other.name == sub.name)
+        return in_.error_at(line, str("graph {} is defined twice", sub.name));
     for (Check& check : sub.checks) add_check(std::move(check));
     sub.checks.clear();
     graph_.subgraphs.push_back(std::move(sub));
@@ -404,7 +406,8 @@ class GraphParser {
   Status set_args(Node& node, const RawArgs& raw) {
     if (!node.subgraphs.empty() || node.op == "update") {
       if (!raw.keywords.empty()) return error("{} takes no named arguments", node.op);
-      for (const RawArg& arg : raw.positional) node.args.push_back(COIL_TRY(plain_arg(scope_, arg)));
+      for (const RawArg& arg : raw.positional)
+        node.args.push_back(COIL_TRY(plain_arg(scope_, arg)));
       return Ok{};
     }
     auto [op, args] = COIL_TRY(resolve(scope_, node.op, raw, ValueId()));
@@ -531,9 +534,11 @@ class GraphParser {
       output.kind = OutputKind::None;
     } else if (std::holds_alternative<std::vector<ValueId>>(arg)) {
       return in_.error_at(line, "a list cannot be returned");
-    } else if (const sym::Expr* e = std::get_if<sym::Expr>(&arg); e != nullptr && !graph_.syms->as_const(*e)) {
+    } else if (const sym::Expr* e = std::get_if<sym::Expr>(&arg);
+               e != nullptr && !graph_.syms->as_const(*e)) {
       output.kind = OutputKind::Int;
-      output.value = graph_.add_value(graph_.fresh_name("size"), Type{TypeKind::Int, {}, {}, {}, *e});
+      output.value =
+          graph_.add_value(graph_.fresh_name("size"), Type{TypeKind::Int, {}, {}, {}, *e});
     } else {
       output.kind = OutputKind::Constant;
       output.constant = std::move(arg);

@@ -33,11 +33,14 @@ class Printer {
  private:
   sym::Arena& syms() const { return *graph_->syms; }
   std::string expr_text(sym::Expr e) const { return syms().text(e); }
-  std::string value_text(ValueId v) const { return v.valid() ? "%" + graph_->values[v].name : "None"; }
+  std::string value_text(ValueId v) const {
+    return v.valid() ? "%" + graph_->values[v].name : "None";
+  }
   /// An expression that no node computes has no name in the text.
   std::string number_text(ValueId v) const {
     const Value& value = graph_->values[v];
-    const bool is_input = std::ranges::find(graph_->inputs, v, &Input::value) != graph_->inputs.end();
+    const bool is_input =
+        std::ranges::find(graph_->inputs, v, &Input::value) != graph_->inputs.end();
     const bool is_plain = !value.def.valid() && !is_input && value.type.expr.valid();
     return is_plain ? expr_text(value.type.expr) : value_text(v);
   }
@@ -174,7 +177,8 @@ class Printer {
     const Loc& loc = graph_->locs[id];
     if (loc.frame.empty() && loc.module.empty()) return "";
     std::string out = " @ " + (is_place(loc.frame) ? loc.frame : quoted(loc.frame));
-    if (!loc.module.empty()) out += " in " + (is_word(loc.module) ? loc.module : quoted(loc.module));
+    if (!loc.module.empty())
+      out += " in " + (is_word(loc.module) ? loc.module : quoted(loc.module));
     return out;
   }
 
@@ -183,12 +187,13 @@ class Printer {
     if (!node.outs.empty()) line += " = ";
     line += node.op;
     if (!node.subgraphs.empty())
-      line += "[" + join(node.subgraphs, ", ", [&](u32 i) { return graph_->subgraphs.at(i).name; }) + "]";
+      line += "[" +
+              join(node.subgraphs, ", ", [&](u32 i) { return graph_->subgraphs.at(i).name; }) + "]";
     line += "(" + args_text(node.op, node.args, 0) + ")";
     if (!node.view.empty())
       line += " at " + join(node.view, ", ", [&](const ViewStep& step) {
-        return step.op + "(" + args_text(step.op, step.args, 1) + ")";
-      });
+                return step.op + "(" + args_text(step.op, step.args, 1) + ")";
+              });
     if (!node.outs.empty())
       line += " : " + join(node.outs, ", ", [&](ValueId v) { return type_text(v); });
     out_.raw_line(line + loc_text(node.loc));
@@ -243,7 +248,8 @@ bool is_word(std::string_view text) {
   };
   if (text.empty() || (text[0] >= '0' && text[0] <= '9') || text[0] == '.') return false;
   for (std::size_t i = 0; i < text.size(); ++i)
-    if (!inner(text[i]) && !(text[i] == '.' && i + 1 < text.size() && inner(text[i + 1]))) return false;
+    if (!inner(text[i]) && !(text[i] == '.' && i + 1 < text.size() && inner(text[i + 1])))
+      return false;
   return true;
 }
 

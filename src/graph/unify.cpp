@@ -60,7 +60,8 @@ Status check_type(sym::Arena& syms, const Type& type) {
     if (fixed && *fixed < 0) return error("a size is {}", *fixed);
     if (fixed && *fixed > 0 && __builtin_mul_overflow(count, *fixed, &count)) count = INT64_MAX;
     if (count > kMaxElements) return error("{} has too many elements", text(syms, type));
-    if (syms.terms(size) > kMaxTerms) return error("a size is an expression of {} terms", syms.terms(size));
+    if (syms.terms(size) > kMaxTerms)
+      return error("a size is an expression of {} terms", syms.terms(size));
   }
   return Ok{};
 }

@@ -17,7 +17,10 @@ class Verifier {
   /// Rules add checks to the graph that they are asked about, so that they get a copy.
   /// `known`: variables that the graphs around this one get from data.
   Verifier(const Graph& graph, std::set<sym::Expr> known)
-      : graph_(graph), copy_(graph), unifier_(copy_), defined_(graph.values.size(), false),
+      : graph_(graph),
+        copy_(graph),
+        unifier_(copy_),
+        defined_(graph.values.size(), false),
         known_(std::move(known)) {}
 
   Status run(bool is_top) {
@@ -59,7 +62,8 @@ class Verifier {
     defined_[v.index] = true;
     const Type& type = graph_.type(v);
     if (type.is_tensor() && type.strides.size() != type.shape.size())
-      return error("{} has {} sizes and {} strides", name_of(v), type.shape.size(), type.strides.size());
+      return error("{} has {} sizes and {} strides", name_of(v), type.shape.size(),
+                   type.strides.size());
     Status valid = check_type(*graph_.syms, type);
     if (!valid.ok()) return in_context(name_of(v), valid.error());
     unifier_.define(type);
@@ -112,7 +116,8 @@ class Verifier {
   }
 
   Status check_constants(bool is_top) {
-    if (!is_top && !graph_.constants.empty()) return error("subgraph {} has constants", graph_.name);
+    if (!is_top && !graph_.constants.empty())
+      return error("subgraph {} has constants", graph_.name);
     for (const Constant& constant : graph_.constants) {
       COIL_TRY(define(constant.value));
       const Type& type = graph_.type(constant.value);
@@ -169,8 +174,8 @@ class Verifier {
       if (value.def != id || value.out_index != i)
         return error("{} does not name this node as its definition", name_of(out));
       if (!unifier_.match(types[i], value.type))
-        return error("{} is {}, but the rules derive {}", name_of(out), text(*graph_.syms, value.type),
-                     text(*graph_.syms, types[i]));
+        return error("{} is {}, but the rules derive {}", name_of(out),
+                     text(*graph_.syms, value.type), text(*graph_.syms, types[i]));
     }
     for (ValueId out : node.outs) {
       COIL_TRY(define(out));
@@ -194,7 +199,8 @@ class Verifier {
     switch (output.kind) {
       case OutputKind::MutatedInput: {
         if (after_mutations) return error("mutated inputs must stand before other outputs");
-        if (output.target >= graph_.inputs.size()) return error("mutates an input that does not exist");
+        if (output.target >= graph_.inputs.size())
+          return error("mutates an input that does not exist");
         if (!mutated.insert(output.target).second) return error("mutates one input twice");
         const ValueId input = graph_.inputs[output.target].value;
         if (!same_layoutless(graph_.type(input), graph_.type(output.value)))

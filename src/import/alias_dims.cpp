@@ -83,7 +83,8 @@ AliasOps::Results AliasOps::select() {
   return one(step(tensor(0), "select.int", {builder_.syms().constant(dim(1)), expr(2)}));
 }
 
-TensorId AliasOps::sliced(TensorId of, i64 dim, sym::Expr start, sym::Expr end, std::size_t result) {
+TensorId AliasOps::sliced(TensorId of, i64 dim, sym::Expr start, sym::Expr end,
+                          std::size_t result) {
   sym::Arena& syms = builder_.syms();
   const bool is_whole = syms.is_const(start, 0) && end == builder_.type(of).shape[dim];
   if (is_whole) return builder_.alias(of, call_, result);
@@ -139,7 +140,8 @@ AliasOps::Results AliasOps::squeeze() {
 
 AliasOps::Results AliasOps::diagonal() {
   const i64 first = dim(2), second = dim(3);
-  if (first == second) throw BuildError{builder_.error_at(call_, "diagonal needs two different dims")};
+  if (first == second)
+    throw BuildError{builder_.error_at(call_, "diagonal needs two different dims")};
   sym::Arena& syms = builder_.syms();
   return one(step(tensor(0), "diagonal", {expr(1), syms.constant(first), syms.constant(second)}));
 }
@@ -150,8 +152,8 @@ AliasOps::Results AliasOps::unfold() {
 
 AliasOps::Results AliasOps::pieces(i64 dim, const Exprs& starts, const Exprs& ends) {
   if (starts.size() != call_.names.size())
-    throw BuildError{builder_.error_at(
-        call_, str("it gives {} pieces where the program has {}", starts.size(), call_.names.size()))};
+    throw BuildError{builder_.error_at(call_, str("it gives {} pieces where the program has {}",
+                                                  starts.size(), call_.names.size()))};
   Results results;
   for (std::size_t i = 0; i < starts.size(); ++i)
     results.push_back(sliced(tensor(0), dim, starts[i], ends[i], i));
@@ -185,7 +187,8 @@ AliasOps::Results AliasOps::split_evenly(i64 dim, sym::Expr each) {
   }
   const std::optional<i64> fixed_size = syms.as_const(size), fixed_each = syms.as_const(each);
   if (fixed_size && fixed_each && *fixed_each > 0) {
-    const i64 expected = std::max<i64>(1, *fixed_size / *fixed_each + (*fixed_size % *fixed_each != 0));
+    const i64 expected =
+        std::max<i64>(1, *fixed_size / *fixed_each + (*fixed_size % *fixed_each != 0));
     if (expected != static_cast<i64>(starts.size()))
       throw BuildError{builder_.error_at(
           call_, str("it gives {} pieces where the program has {}", expected, starts.size()))};
@@ -207,12 +210,13 @@ AliasOps::Results AliasOps::split_at(i64 dim, const Exprs& inner_bounds) {
   for (sym::Expr bound : inner_bounds) {
     const std::optional<i64> fixed = syms.as_const(bound);
     if (fixed && *fixed < 0) bound = syms.max(syms.add(bound, size), syms.constant(0));
-    const bool is_inside = sym::Prover(syms, builder_.graph().facts).less_equal(bound, size) ==
-                           sym::Answer::Yes;
+    const bool is_inside =
+        sym::Prover(syms, builder_.graph().facts).less_equal(bound, size) == sym::Answer::Yes;
     bounds.push_back(is_inside ? bound : syms.min(bound, size));
   }
   bounds.push_back(size);
-  return pieces(dim, Exprs(bounds.begin(), bounds.end() - 1), Exprs(bounds.begin() + 1, bounds.end()));
+  return pieces(dim, Exprs(bounds.begin(), bounds.end() - 1),
+                Exprs(bounds.begin() + 1, bounds.end()));
 }
 
 AliasOps::Results AliasOps::split_sizes() {
@@ -225,7 +229,8 @@ AliasOps::Results AliasOps::split_sizes() {
     next = builder_.syms().add(next, size);
     ends.push_back(next);
   }
-  Status fits = require_equal(builder_.graph(), next, type().shape[at], "the sum of the split sizes");
+  Status fits =
+      require_equal(builder_.graph(), next, type().shape[at], "the sum of the split sizes");
   if (!fits) throw BuildError{builder_.error_at(call_, fits.error().message)};
   return pieces(at, starts, ends);
 }
@@ -244,7 +249,8 @@ AliasOps::Results AliasOps::tensor_split() {
   const sym::Expr longer = syms.mod(type().shape[at], syms.constant(count));
   Exprs bounds;
   for (i64 i = 1; i < count; ++i)
-    bounds.push_back(syms.add(syms.mul(each, syms.constant(i)), syms.min(longer, syms.constant(i))));
+    bounds.push_back(
+        syms.add(syms.mul(each, syms.constant(i)), syms.min(longer, syms.constant(i))));
   return split_at(at, bounds);
 }
 
@@ -261,7 +267,8 @@ AliasOps::Results AliasOps::unbind() {
   sym::Arena& syms = builder_.syms();
   const i64 at = dim(1);
   const sym::Expr count = syms.constant(static_cast<i64>(call_.names.size()));
-  Status fits = require_equal(builder_.graph(), type().shape[at], count, "the number of tensors unbound");
+  Status fits =
+      require_equal(builder_.graph(), type().shape[at], count, "the number of tensors unbound");
   if (!fits) throw BuildError{builder_.error_at(call_, fits.error().message)};
   Results results;
   for (std::size_t i = 0; i < call_.names.size(); ++i)

@@ -121,18 +121,21 @@ const Arg& AliasOps::arg(std::size_t i) const {
   static const Arg kNone = None{};
   if (i >= call_.args.size()) return kNone;
   const Arg* plain = std::get_if<Arg>(&call_.args[i]);
-  if (plain == nullptr) throw BuildError{builder_.error_at(call_, str("argument {} cannot be a tensor", i))};
+  if (plain == nullptr)
+    throw BuildError{builder_.error_at(call_, str("argument {} cannot be a tensor", i))};
   return *plain;
 }
 
 TensorId AliasOps::tensor(std::size_t i) const {
   const TensorId* id = i < call_.args.size() ? std::get_if<TensorId>(&call_.args[i]) : nullptr;
-  if (id == nullptr) throw BuildError{builder_.error_at(call_, str("argument {} must be a tensor", i))};
+  if (id == nullptr)
+    throw BuildError{builder_.error_at(call_, str("argument {} must be a tensor", i))};
   return *id;
 }
 
 std::vector<TensorId> AliasOps::tensors(std::size_t i) const {
-  const auto* list = i < call_.args.size() ? std::get_if<std::vector<TensorId>>(&call_.args[i]) : nullptr;
+  const auto* list =
+      i < call_.args.size() ? std::get_if<std::vector<TensorId>>(&call_.args[i]) : nullptr;
   if (list == nullptr || std::ranges::any_of(*list, [](TensorId t) { return !t.valid(); }))
     throw BuildError{builder_.error_at(call_, str("argument {} must be a list of tensors", i))};
   return *list;
@@ -160,7 +163,8 @@ std::vector<i64> AliasOps::integers(std::size_t i) const {
   std::vector<i64> values;
   for (sym::Expr e : exprs(i)) {
     const std::optional<i64> value = builder_.syms().as_const(e);
-    if (!value) throw BuildError{builder_.error_at(call_, str("argument {} must hold fixed integers", i))};
+    if (!value)
+      throw BuildError{builder_.error_at(call_, str("argument {} must hold fixed integers", i))};
     values.push_back(*value);
   }
   return values;
@@ -247,7 +251,8 @@ TensorId AliasOps::reshaped(TensorId of, Exprs shape, std::size_t result) {
   if (strides && shape == from.shape && *strides == from.strides)
     return builder_.alias(of, call_, result);
   if (!strides) {
-    const ValueId copy = builder_.call_op("clone", {builder_.read(of), MemoryFormat::Contiguous}, call_);
+    const ValueId copy =
+        builder_.call_op("clone", {builder_.read(of), MemoryFormat::Contiguous}, call_);
     of = builder_.add_base(copy, Origin::Computed, 0);
   }
   return step(of, "view", {std::move(shape)}, result);
@@ -277,7 +282,8 @@ AliasOps::Results AliasOps::flatten() {
 AliasOps::Results AliasOps::unflatten() {
   const i64 at = dim(1);
   const Exprs from = type().shape;
-  if (from.empty()) throw BuildError{builder_.error_at(call_, "a 0-d tensor has no dim to unflatten")};
+  if (from.empty())
+    throw BuildError{builder_.error_at(call_, "a 0-d tensor has no dim to unflatten")};
   const Exprs sizes = value_or_throw(complete_shape(builder_.graph(), {&from[at], 1}, exprs(2)));
   Exprs shape(from.begin(), from.begin() + at);
   shape.insert(shape.end(), sizes.begin(), sizes.end());
@@ -338,19 +344,23 @@ AliasOps::Results AliasOps::view_dtype() {
 
 AliasOps::Results AliasOps::view_as_real() { return one(step(tensor(0), "view_as_real", {})); }
 
-AliasOps::Results AliasOps::view_as_complex() { return one(step(tensor(0), "view_as_complex", {})); }
+AliasOps::Results AliasOps::view_as_complex() {
+  return one(step(tensor(0), "view_as_complex", {}));
+}
 
 AliasOps::Results AliasOps::real() {
   if (!is_complex(type().dtype)) return same();
   const TensorId pairs = step(tensor(0), "view_as_real", {}, call_.names.size());
-  return one(step(pairs, "select.int", {builder_.syms().constant(ndim()), builder_.syms().constant(0)}));
+  return one(
+      step(pairs, "select.int", {builder_.syms().constant(ndim()), builder_.syms().constant(0)}));
 }
 
 AliasOps::Results AliasOps::imag() {
   if (!is_complex(type().dtype))
     throw BuildError{builder_.error_at(call_, "imag needs a complex tensor")};
   const TensorId pairs = step(tensor(0), "view_as_real", {}, call_.names.size());
-  return one(step(pairs, "select.int", {builder_.syms().constant(ndim()), builder_.syms().constant(1)}));
+  return one(
+      step(pairs, "select.int", {builder_.syms().constant(ndim()), builder_.syms().constant(1)}));
 }
 
 AliasOps::Results AliasOps::conj() {

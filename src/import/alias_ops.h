@@ -1,6 +1,6 @@
 #pragma once
-// Ops whose result may share memory with an argument: views, and composites that are a view or a copy
-// as the strides allow. What comes out are view steps of a small set: view, permute, expand,
+// Ops whose result may share memory with an argument: views, and composites that are a view or a
+// copy as the strides allow. What comes out are view steps of a small set: view, permute, expand,
 // select.int, slice.Tensor, unsqueeze, squeeze.dims, diagonal, unfold, as_strided, view.dtype,
 // view_as_real, view_as_complex.
 

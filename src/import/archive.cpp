@@ -66,7 +66,8 @@ bool inflate_exactly(const std::byte* in, i64 in_size, std::byte* out, i64 out_s
 std::optional<ArchiveEntry> current_entry(void* zip, std::string& why) {
   unz_file_info64 info{};
   std::string name(kMaxName, '\0');
-  if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK) {
+  if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) !=
+      UNZ_OK) {
     why = "a directory entry is damaged";
     return std::nullopt;
   }
@@ -92,7 +93,8 @@ std::optional<ArchiveEntry> current_entry(void* zip, std::string& why) {
   const u64 offset = unzGetCurrentFileZStreamPos64(zip);
   unzCloseCurrentFile(zip);
   constexpr u64 kLimit = INT64_MAX;
-  if (offset == 0 || offset > kLimit || info.compressed_size > kLimit || info.uncompressed_size > kLimit)
+  if (offset == 0 || offset > kLimit || info.compressed_size > kLimit ||
+      info.uncompressed_size > kLimit)
     return std::nullopt;
   return ArchiveEntry{name,
                       info.compression_method == kDeflated,
@@ -122,7 +124,7 @@ Result<Bytes> map_file(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe waits for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return error("cannot open {}: {}", path, std::strerror(errno));
-  struct stat info{};
+  struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(file);
     return error("cannot read {}: it is not a regular file", path);
@@ -141,7 +143,8 @@ Result<Bytes> map_file(const std::string& path) {
 }
 
 Error Archive::broken(std::string_view what) const {
-  return error("{} is not a readable zip archive: {}; the file may be truncated or damaged", path_, what);
+  return error("{} is not a readable zip archive: {}; the file may be truncated or damaged", path_,
+               what);
 }
 
 Result<Archive> Archive::open(const std::string& path) {
@@ -168,7 +171,8 @@ Result<Archive> Archive::open(Bytes file, const std::string& path) {
   if (status != UNZ_END_OF_LIST_OF_FILE && !archive.entries_.empty())
     return archive.broken("its central directory is damaged");
   const std::string bad = misplaced(archive.entries_, archive.file_.size);
-  if (!bad.empty()) return archive.broken(str("entry '{}' lies outside the file or over another", bad));
+  if (!bad.empty())
+    return archive.broken(str("entry '{}' lies outside the file or over another", bad));
   std::ranges::sort(archive.entries_, {}, &ArchiveEntry::name);
   const auto twice = std::ranges::adjacent_find(archive.entries_, {}, &ArchiveEntry::name);
   if (twice != archive.entries_.end())
@@ -185,8 +189,8 @@ Result<Bytes> Archive::read(const ArchiveEntry& entry, Checksum checksum, i64 li
   Bytes bytes{file_.data + entry.offset, entry.size, file_.owner};
   if (entry.deflated) {
     if (entry.size > limit)
-      return error("{}: entry '{}' would unpack to {} bytes, more than the limit of {}", path_, entry.name,
-                   entry.size, limit);
+      return error("{}: entry '{}' would unpack to {} bytes, more than the limit of {}", path_,
+                   entry.name, entry.size, limit);
     if (entry.size / kMaxDeflateRatio > entry.packed + 1)
       return broken(str("entry '{}' states a size that its data cannot have", entry.name));
     std::shared_ptr<std::byte[]> buffer(new std::byte[static_cast<std::size_t>(entry.size)]);

@@ -1,5 +1,6 @@
 #pragma once
-// A zip file, mapped read-only. Entries that are stored without compression are views of the mapping.
+// A zip file, mapped read-only. Entries that are stored without compression are views of the
+// mapping.
 
 #include <cstddef>
 #include <memory>
@@ -32,8 +33,8 @@ struct ArchiveEntry {
   u32 crc = 0;     // 0: not recorded
 };
 
-/// Whether `read` compares the entry's CRC where it has one. Weights are not checked, so that they are
-/// paged in when they are first used.
+/// Whether `read` compares the entry's CRC where it has one. Weights are not checked, so that they
+/// are paged in when they are first used.
 enum class Checksum : u8 { Verify, Skip };
 
 /// Maps a whole file. The mapping ends with the last copy of `owner`.

@@ -70,7 +70,8 @@ TensorId FunctionalBuilder::add_base(ValueId value, Origin origin, u32 index) {
   return root;
 }
 
-TensorId FunctionalBuilder::view(TensorId of, ViewStep step, const ImportCall& call, std::size_t index) {
+TensorId FunctionalBuilder::view(TensorId of, ViewStep step, const ImportCall& call,
+                                 std::size_t index) {
   Node node;
   node.op = step.op;
   node.args = {read(of)};
@@ -80,8 +81,8 @@ TensorId FunctionalBuilder::view(TensorId of, ViewStep step, const ImportCall& c
   one.expected.clear();
   if (index < call.expected.size()) one.expected = {call.expected[index]};
   const ValueId value = append(std::move(node), one).at(0);
-  Tensor tensor{tensors_[of].base, of,    std::move(step),          graph_.type(value),
-                value,             0,     graph_.values[value].name, call.loc};
+  Tensor tensor{tensors_[of].base,         of,      std::move(step), graph_.type(value), value, 0,
+                graph_.values[value].name, call.loc};
   tensor.version = bases_[tensor.base].version;
   return tensors_.add(std::move(tensor));
 }
@@ -142,7 +143,8 @@ void FunctionalBuilder::write(TensorId tensor, ValueId value, const ImportCall& 
   const Type target = tensors_[tensor].type;
   if (graph_.type(value).dtype != target.dtype)
     value = call_op("_to_copy", {value, target.dtype}, call);
-  if (graph_.type(value).shape != target.shape) value = call_op("expand", {value, target.shape}, call);
+  if (graph_.type(value).shape != target.shape)
+    value = call_op("expand", {value, target.shape}, call);
   Base& base = bases_[tensors_[tensor].base];
   std::vector<ViewStep> steps = chain(tensor);
   const bool has_layout = graph_.type(value).strides == target.strides;
@@ -180,20 +182,22 @@ bool FunctionalBuilder::equal(sym::Expr a, sym::Expr b) {
   return prover.is_equal(syms().substitute(a, *assumed_), syms().substitute(b, *assumed_));
 }
 
-void FunctionalBuilder::check_expected(const Type& found, const ImportCall& call, std::size_t index) {
+void FunctionalBuilder::check_expected(const Type& found, const ImportCall& call,
+                                       std::size_t index) {
   if (index >= call.expected.size() || call.expected[index].kind == TypeKind::None) return;
   const Type& expected = call.expected[index];
   bool same = found.kind == expected.kind;
   if (same && found.is_tensor()) {
     same = found.dtype == expected.dtype && found.ndim() == expected.ndim();
     for (std::size_t d = 0; same && d < found.ndim(); ++d)
-      same = equal(found.shape[d], expected.shape[d]) && equal(found.strides[d], expected.strides[d]);
+      same =
+          equal(found.shape[d], expected.shape[d]) && equal(found.strides[d], expected.strides[d]);
   }
   if (same) return;
   const std::string name = index < call.names.size() ? call.names[index] : call.op;
   const std::string place = call.loc.valid() ? graph_.locs[call.loc].frame : "";
-  type_differences_.push_back(str("{} = {} ({}): coil finds {}, the file says {}", name, call.op, place,
-                                  text(syms(), found), text(syms(), expected)));
+  type_differences_.push_back(str("{} = {} ({}): coil finds {}, the file says {}", name, call.op,
+                                  place, text(syms(), found), text(syms(), expected)));
 }
 
 void FunctionalBuilder::adopt_symbols(std::vector<Type>& types, std::size_t first_check,
@@ -202,7 +206,8 @@ void FunctionalBuilder::adopt_symbols(std::vector<Type>& types, std::size_t firs
   const auto match = [&](sym::Expr found, sym::Expr stated) {
     if (found == stated || !found.valid() || !stated.valid()) return;
     if (!is_open_symbol(syms(), found) || !is_open_symbol(syms(), stated)) return;
-    if (defined_symbols_.contains(found.index) || !defined_symbols_.insert(stated.index).second) return;
+    if (defined_symbols_.contains(found.index) || !defined_symbols_.insert(stated.index).second)
+      return;
     syms().set_range(stated, intersect(syms().var(stated).range, syms().var(found).range));
     renamed.emplace_back(found, stated);
   };
@@ -222,7 +227,8 @@ void FunctionalBuilder::adopt_symbols(std::vector<Type>& types, std::size_t firs
     for (sym::Expr& e : type.shape) rename(e);
     for (sym::Expr& e : type.strides) rename(e);
   }
-  for (std::size_t i = first_check; i < graph_.checks.size(); ++i) rename(graph_.checks[i].condition);
+  for (std::size_t i = first_check; i < graph_.checks.size(); ++i)
+    rename(graph_.checks[i].condition);
   sym::Facts facts;
   for (std::size_t i = 0; i < graph_.facts.conditions().size(); ++i) {
     sym::Expr fact = graph_.facts.conditions()[i];
@@ -283,7 +289,8 @@ std::vector<ValueId> FunctionalBuilder::append_named(Node node, std::vector<Type
   return outs;
 }
 
-ValueId FunctionalBuilder::call_op(const std::string& op, std::vector<Arg> args, const ImportCall& call) {
+ValueId FunctionalBuilder::call_op(const std::string& op, std::vector<Arg> args,
+                                   const ImportCall& call) {
   const std::optional<ops::Schema> schema = ops::find_schema(op);
   COIL_CHECK(schema.has_value(), "no schema of {}", op);
   Node node;

@@ -1,9 +1,9 @@
 #pragma once
-// Programs that write to tensors, as functional graphs. Importers call ops as the program does, with
-// in-place ops and ops that may alias; the graph that comes out has neither.
+// Programs that write to tensors, as functional graphs. Importers call ops as the program does,
+// with in-place ops and ops that may alias; the graph that comes out has neither.
 //
-// A tensor is a chain of views over a base. A write through any tensor of a base gives the base a new
-// version; the other tensors are taken again from that version when they are next read.
+// A tensor is a chain of views over a base. A write through any tensor of a base gives the base a
+// new version; the other tensors are taken again from that version when they are next read.
 
 #include <functional>
 #include <map>
@@ -46,8 +46,8 @@ class FunctionalBuilder {
     ValueId value;    // the newest version
     u32 version = 0;  // counts writes
     Origin origin = Origin::Computed;
-    u32 index = 0;    // in Graph::inputs or Graph::constants
-    TensorId root;    // the tensor that is the whole base
+    u32 index = 0;  // in Graph::inputs or Graph::constants
+    TensorId root;  // the tensor that is the whole base
   };
   /// An op that nothing supports, with where it is first used.
   struct Unsupported {
@@ -92,8 +92,8 @@ class FunctionalBuilder {
   /// A name that is neither used nor reserved: `name_1`, ...
   std::string fresh_name(const std::string& name);
   Error error_at(const ImportCall& call, const std::string& message) const;
-  /// Notes that `op` is not supported, and makes results of the expected types so that the import can
-  /// go on to find all such ops.
+  /// Notes that `op` is not supported, and makes results of the expected types so that the import
+  /// can go on to find all such ops.
   std::vector<ImportValue> unsupported(const ImportCall& call);
 
   Graph& graph() { return graph_; }
@@ -111,14 +111,15 @@ class FunctionalBuilder {
     TensorId parent;  // invalid: the whole base
     ViewStep step;    // from the parent; no op: the same elements
     Type type;
-    ValueId value;    // as of `version` of the base
+    ValueId value;  // as of `version` of the base
     u32 version = 0;
     std::string name;
     LocId loc;
   };
 
   TensorId alias(TensorId of, const ImportCall& call, std::size_t index = 0);
-  /// From now on `tensor` means the view that `make` takes of what it meant: transpose_ and its like.
+  /// From now on `tensor` means the view that `make` takes of what it meant: transpose_ and its
+  /// like.
   void rebind(TensorId tensor, const std::function<TensorId(TensorId)>& make);
   std::vector<ViewStep> chain(TensorId tensor) const;
   std::vector<ImportValue> plain_call(const ImportCall& call);
@@ -126,8 +127,8 @@ class FunctionalBuilder {
   Arg read_arg(const ImportArg& arg);
   /// Result types by the rules, compared with the stated ones.
   std::vector<Type> infer_types(const Node& node, const ImportCall& call);
-  std::vector<ValueId> append_named(Node node, std::vector<Type> types, std::vector<std::string> names,
-                                    LocId loc);
+  std::vector<ValueId> append_named(Node node, std::vector<Type> types,
+                                    std::vector<std::string> names, LocId loc);
   void note_unsupported(const ImportCall& call);
   void adopt_symbols(std::vector<Type>& types, std::size_t first_check, std::size_t first_fact,
                      const ImportCall& call);

@@ -9,8 +9,8 @@ namespace {
 constexpr int kMaxDepth = 100;
 using Number = std::optional<HostNumber>;
 
-/// Recursive descent by Python's precedence. Every function gives nothing where the text does not fit
-/// or a number has no exact form; the reader is not used after that.
+/// Recursive descent by Python's precedence. Every function gives nothing where the text does not
+/// fit or a number has no exact form; the reader is not used after that.
 class PythonReader {
  public:
   PythonReader(const GuardScope& scope, std::string_view text)
@@ -23,9 +23,12 @@ class PythonReader {
   }
 
  private:
-  static bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+  static bool is_name_char(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  }
   void skip_spaces() {
-    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_[0]))) rest_.remove_prefix(1);
+    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_[0])))
+      rest_.remove_prefix(1);
   }
   bool accept(std::string_view text) {
     skip_spaces();
@@ -151,7 +154,7 @@ class PythonReader {
       i64 value = 0;
       const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
       return problem == std::errc() && end == text.data() + length ? Number(math_.integer(value))
-                                                                  : std::nullopt;
+                                                                   : std::nullopt;
     }
     double value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -177,7 +180,8 @@ class PythonReader {
     const Number index = sum();
     const std::optional<double> at = index ? math_.as_constant(*index) : std::nullopt;
     const std::vector<sym::Expr>& dims = wants_size ? type.shape : type.strides;
-    if (!accept("]") || !at || *at < 0 || *at >= static_cast<double>(dims.size())) return std::nullopt;
+    if (!accept("]") || !at || *at < 0 || *at >= static_cast<double>(dims.size()))
+      return std::nullopt;
     return math_.integer(dims[static_cast<std::size_t>(*at)]);
   }
 
@@ -208,7 +212,8 @@ class PythonReader {
         return math_.trunc(values[0]);
       if (name == "floor" || name == "FloorToInt") return math_.floor(values[0]);
       if (name == "ceil" || name == "CeilToInt" || name == "ceiling") return math_.ceil(values[0]);
-      if (name == "sym_float" || name == "float" || name == "ToFloat") return math_.to_float(values[0]);
+      if (name == "sym_float" || name == "float" || name == "ToFloat")
+        return math_.to_float(values[0]);
       if (name == "sym_not" || name == "Not")
         return math_.integer(math_.syms().logical_not(values[0].num));
       return std::nullopt;
@@ -269,7 +274,8 @@ std::optional<HostNumber> parse_python(const GuardScope& scope, std::string_view
 void add_condition(Graph& graph, sym::Expr condition, const std::string& text) {
   sym::Arena& syms = *graph.syms;
   if (syms.kind(condition) == sym::Kind::And) {
-    const std::vector<sym::Expr> parts(syms.operands(condition).begin(), syms.operands(condition).end());
+    const std::vector<sym::Expr> parts(syms.operands(condition).begin(),
+                                       syms.operands(condition).end());
     for (sym::Expr part : parts) add_condition(graph, part, text);
     return;
   }

@@ -17,8 +17,8 @@ struct GuardScope {
 };
 
 /// A number or (0 or 1) condition over sizes: comparisons, and, or, not, + - * / // % **, calls of
-/// math.trunc, torch.sym_float and their like, paths such as L['x'].size()[0], and names of symbols.
-/// Nothing for text outside of this.
+/// math.trunc, torch.sym_float and their like, paths such as L['x'].size()[0], and names of
+/// symbols. Nothing for text outside of this.
 std::optional<HostNumber> parse_python(const GuardScope& scope, std::string_view text);
 
 /// Adds a condition that every call must meet: to the variable's range where it says no more than

@@ -11,7 +11,8 @@ std::optional<HostNumber> HostMath::real(double value) const {
     // Products with sizes stay exact in double while both fit in 53 bits together.
     if (std::fabs(scaled) > 0x1p30) return std::nullopt;
     if (scaled == std::trunc(scaled))
-      return HostNumber{syms_.constant(static_cast<i64>(scaled)), syms_.constant(i64{1} << shift), true};
+      return HostNumber{syms_.constant(static_cast<i64>(scaled)), syms_.constant(i64{1} << shift),
+                        true};
   }
   return std::nullopt;
 }
@@ -46,9 +47,11 @@ std::size_t HostMath::summands(sym::Expr e) const {
 }
 
 std::optional<HostNumber> HostMath::mul(const HostNumber& a, const HostNumber& b) const {
-  // Products of sums are multiplied out, and powers have powers: a hostile file could make them enormous.
+  // Products of sums are multiplied out, and powers have powers: a hostile file could make them
+  // enormous.
   constexpr std::size_t kMaxSummands = 1024;
-  if (summands(a.num) * summands(b.num) > kMaxSummands || summands(a.den) * summands(b.den) > kMaxSummands)
+  if (summands(a.num) * summands(b.num) > kMaxSummands ||
+      summands(a.den) * summands(b.den) > kMaxSummands)
     return std::nullopt;
   if (!is_short(a) || !is_short(b)) return std::nullopt;
   return HostNumber{syms_.mul(a.num, b.num), syms_.mul(a.den, b.den), a.is_float || b.is_float};
@@ -101,7 +104,9 @@ std::optional<HostNumber> HostMath::max(const HostNumber& a, const HostNumber& b
   return HostNumber{syms_.max(a.num, b.num), a.den, a.is_float || b.is_float};
 }
 
-HostNumber HostMath::neg(const HostNumber& a) const { return {syms_.neg(a.num), a.den, a.is_float}; }
+HostNumber HostMath::neg(const HostNumber& a) const {
+  return {syms_.neg(a.num), a.den, a.is_float};
+}
 
 HostNumber HostMath::trunc(const HostNumber& a) const {
   if (as_integer(a)) return integer(a.num);
@@ -115,7 +120,9 @@ HostNumber HostMath::floor(const HostNumber& a) const {
   return integer(syms_.floordiv(a.num, a.den));
 }
 
-HostNumber HostMath::ceil(const HostNumber& a) const { return integer(syms_.ceildiv(a.num, a.den)); }
+HostNumber HostMath::ceil(const HostNumber& a) const {
+  return integer(syms_.ceildiv(a.num, a.den));
+}
 
 HostNumber HostMath::to_float(HostNumber a) const {
   a.is_float = true;

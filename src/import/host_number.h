@@ -1,6 +1,6 @@
 #pragma once
-// Numbers that a program computes from sizes before it runs: exact fractions of integer expressions.
-// Python's int and float arithmetic on sizes maps to them where the result is exact.
+// Numbers that a program computes from sizes before it runs: exact fractions of integer
+// expressions. Python's int and float arithmetic on sizes maps to them where the result is exact.
 
 #include <functional>
 #include <optional>
@@ -50,8 +50,8 @@ class HostMath {
   /// `op` is ==, !=, <, <=, > or >=.
   HostNumber compare(std::string_view op, const HostNumber& a, const HostNumber& b) const;
 
-  /// Whether it has few enough terms when written out; what is longer, no program means. Nodes share
-  /// their operands, so that some dozens of them can make an expression that no memory holds.
+  /// Whether it has few enough terms when written out; what is longer, no program means. Nodes
+  /// share their operands, so that some dozens of them can make an expression that no memory holds.
   bool is_short(const HostNumber& a) const;
 
   sym::Arena& syms() const { return syms_; }

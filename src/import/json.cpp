@@ -34,12 +34,14 @@ Json parse_json(std::string_view text, const std::string& what, int max_depth) {
     // The library's text begins with its own name for the error, in brackets.
     const std::string_view text_of_problem = problem.what();
     const std::size_t end = text_of_problem.find("] ");
-    fail("{} is not valid JSON: {}", what, text_of_problem.substr(end == text_of_problem.npos ? 0 : end + 2));
+    fail("{} is not valid JSON: {}", what,
+         text_of_problem.substr(end == text_of_problem.npos ? 0 : end + 2));
   }
 }
 
 const Json* find_field(const Json& object, const char* name) {
-  if (!object.is_object()) fail("the program is damaged: an object with the field '{}' is missing", name);
+  if (!object.is_object())
+    fail("the program is damaged: an object with the field '{}' is missing", name);
   const auto at = object.find(name);
   return at == object.end() || at->is_null() ? nullptr : &*at;
 }
@@ -55,12 +57,15 @@ std::string text_of(const Json& value) {
   return value.get<std::string>();
 }
 
-std::string text_field(const Json& object, const char* name) { return text_of(field(object, name)); }
+std::string text_field(const Json& object, const char* name) {
+  return text_of(field(object, name));
+}
 
 i64 integer_of(const Json& value) {
   // u64 fills above the range of i64 keep their bits.
   if (value.is_number_unsigned()) return static_cast<i64>(value.get<u64>());
-  if (!value.is_number_integer()) fail("the program is damaged: an integer is missing or too large");
+  if (!value.is_number_integer())
+    fail("the program is damaged: an integer is missing or too large");
   return value.get<i64>();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Checked access to parsed JSON, for the readers of this folder. Wrong content throws BuildError, which
-// import_pt2 turns into its Error.
+// Checked access to parsed JSON, for the readers of this folder. Wrong content throws BuildError,
+// which import_pt2 turns into its Error.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,8 +28,8 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-/// Parses a document whose nesting is at most `max_depth`, so that recursion over it is safe. `what`
-/// names it in messages.
+/// Parses a document whose nesting is at most `max_depth`, so that recursion over it is safe.
+/// `what` names it in messages.
 Json parse_json(std::string_view text, const std::string& what, int max_depth);
 
 /// A field of an object; null if it is absent or null.

@@ -98,9 +98,9 @@ struct NumpyType {
   DType dtype;
 };
 constexpr NumpyType kTypes[] = {
-    {"|b1", DType::b8},  {"|u1", DType::u8},  {"|i1", DType::i8},  {"<u2", DType::u16},
-    {"<i2", DType::i16}, {"<u4", DType::u32}, {"<i4", DType::i32}, {"<u8", DType::u64},
-    {"<i8", DType::i64}, {"<f2", DType::f16}, {"<f4", DType::f32}, {"<f8", DType::f64},
+    {"|b1", DType::b8},  {"|u1", DType::u8},    {"|i1", DType::i8},  {"<u2", DType::u16},
+    {"<i2", DType::i16}, {"<u4", DType::u32},   {"<i4", DType::i32}, {"<u8", DType::u64},
+    {"<i8", DType::i64}, {"<f2", DType::f16},   {"<f4", DType::f32}, {"<f8", DType::f64},
     {"<c8", DType::c64}, {"<c16", DType::c128},
 };
 
@@ -127,7 +127,8 @@ std::optional<i64> dense_bytes(std::span<const i64> shape, DType dtype) {
 }
 
 template <class Element>
-void transpose_elements(const std::byte* from, std::byte* to, std::span<const i64> shape, i64 numel) {
+void transpose_elements(const std::byte* from, std::byte* to, std::span<const i64> shape,
+                        i64 numel) {
   std::vector<i64> strides(shape.size());
   i64 stride = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -152,7 +153,8 @@ struct Wide16 {
 };
 
 /// Column-major `from` into row-major `to`.
-void transpose(const std::byte* from, std::byte* to, std::span<const i64> shape, i64 numel, int bytes) {
+void transpose(const std::byte* from, std::byte* to, std::span<const i64> shape, i64 numel,
+               int bytes) {
   if (bytes == 1) return transpose_elements<u8>(from, to, shape, numel);
   if (bytes == 2) return transpose_elements<u16>(from, to, shape, numel);
   if (bytes == 4) return transpose_elements<u32>(from, to, shape, numel);
@@ -201,12 +203,13 @@ Result<NpyArray> read_npy(const Bytes& file, const std::string& name) {
   Header header;
   if (!HeaderReader(text).read(header))
     return error("array '{}' has a header that is no NumPy header of a plain array", name);
-  NpyArray array{name, COIL_TRY(dtype_of(header.descr, name)), header.shape, nullptr, 0, file.owner};
+  NpyArray array{name,      COIL_TRY(dtype_of(header.descr, name)), header.shape, nullptr, 0,
+                 file.owner};
   const std::optional<i64> bytes = dense_bytes(array.shape, array.dtype);
   if (!bytes || *bytes > file.size - offset)
-    return error("array '{}' should have {} elements of {} bytes, but its file holds only {} bytes", name,
-                 join(array.shape, " x ", [](i64 s) { return str("{}", s); }), size_of(array.dtype),
-                 file.size - offset);
+    return error("array '{}' should have {} elements of {} bytes, but its file holds only {} bytes",
+                 name, join(array.shape, " x ", [](i64 s) { return str("{}", s); }),
+                 size_of(array.dtype), file.size - offset);
   array.data = file.data + offset;
   array.bytes = *bytes;
   arrange(array, header.fortran);

@@ -1,6 +1,6 @@
 #pragma once
-// NumPy's .npy (format 1.0 to 3.0) and .npz files, read and written. Layout: numpy.lib.format of the
-// NumPy manual.
+// NumPy's .npy (format 1.0 to 3.0) and .npz files, read and written. Layout: numpy.lib.format of
+// the NumPy manual.
 
 #include <span>
 #include <string>
@@ -21,15 +21,16 @@ struct NpyArray {
   std::shared_ptr<const void> owner;
 };
 
-/// One .npy file. A row-major array is a view of `file` where its alignment allows, others are copied.
+/// One .npy file. A row-major array is a view of `file` where its alignment allows, others are
+/// copied.
 Result<NpyArray> read_npy(const Bytes& file, const std::string& name);
 /// Every array of an .npz, in the order of their names, or the one array of an .npy.
 Result<std::vector<NpyArray>> read_npz(const std::string& path);
 Result<std::vector<NpyArray>> read_npz(Bytes file, const std::string& path);
 
 /// Writes an uncompressed .npz under a temporary name beside `path` and renames it, so that `path`
-/// holds all of it or what it held before. bf16 is written as u16, the 8-bit floats as u8 and c32 as
-/// pairs of f16, since NumPy has no such types; the names must say so to whoever reads them.
+/// holds all of it or what it held before. bf16 is written as u16, the 8-bit floats as u8 and c32
+/// as pairs of f16, since NumPy has no such types; the names must say so to whoever reads them.
 Status write_npz(const std::string& path, std::span<const NpyArray> arrays);
 
 }  // namespace coil

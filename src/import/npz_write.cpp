@@ -79,9 +79,9 @@ bool write_entry(zipFile zip, const NpyArray& array) {
   if (zipOpenNewFileInZip64(zip, name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, kStored, 0,
                             is_large) != ZIP_OK)
     return false;
-  const bool is_written =
-      write_bytes(zip, reinterpret_cast<const std::byte*>(header.data()), static_cast<i64>(header.size())) &&
-      write_bytes(zip, array.data, array.bytes);
+  const bool is_written = write_bytes(zip, reinterpret_cast<const std::byte*>(header.data()),
+                                      static_cast<i64>(header.size())) &&
+                          write_bytes(zip, array.data, array.bytes);
   return zipCloseFileInZip(zip) == ZIP_OK && is_written;
 }
 
@@ -102,8 +102,9 @@ bool write_archive(const std::string& path, std::span<const NpyArray> arrays) {
 
 Status write_npz(const std::string& path, std::span<const NpyArray> arrays) {
   // A device is written to, never replaced.
-  struct stat info{};
-  const bool is_device = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  struct stat info {};
+  const bool is_device =
+      ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
   const std::string temporary = is_device ? path : str("{}.{}.tmp", path, ::getpid());
   errno = 0;
   const bool is_done = write_archive(temporary, arrays) &&
@@ -111,7 +112,8 @@ Status write_npz(const std::string& path, std::span<const NpyArray> arrays) {
   if (is_done) return Ok{};
   const int failure = errno;
   if (!is_device) std::remove(temporary.c_str());
-  return error("cannot write {}: {}", path, failure != 0 ? std::strerror(failure) : "the disk refused it");
+  return error("cannot write {}: {}", path,
+               failure != 0 ? std::strerror(failure) : "the disk refused it");
 }
 
 }  // namespace coil

@@ -15,9 +15,10 @@ constexpr int kMaxJsonDepth = 200;
 constexpr i64 kSchemaMajor = 8;
 
 Error needs_newer(const std::string& path, const std::string& found) {
-  return error("{} was written by {}, which keeps weights as Python pickles; coil reads exports of "
-               "torch 2.9 and newer: load it in Python and export it again with such a version",
-               path, found);
+  return error(
+      "{} was written by {}, which keeps weights as Python pickles; coil reads exports of "
+      "torch 2.9 and newer: load it in Python and export it again with such a version",
+      path, found);
 }
 
 /// The folder that holds everything: "model/" before "model/models/model.json".
@@ -65,7 +66,8 @@ Status check_layout(const Archive& archive, const std::string& root, const std::
     const Bytes bytes = COIL_TRY(archive.read(*order, Checksum::Verify));
     if (bytes.text() == "big") return error("{} holds weights in big-endian order", archive.path());
   }
-  const bool has_config = archive.find(root + "data/weights/" + model + "_weights_config.json") != nullptr;
+  const bool has_config =
+      archive.find(root + "data/weights/" + model + "_weights_config.json") != nullptr;
   const bool has_pickle = archive.find(root + "data/weights/" + model + ".pt") != nullptr;
   if (!has_config && has_pickle) return needs_newer(archive.path(), "torch 2.8");
   if (!has_config)
@@ -78,9 +80,10 @@ void check_schema(const Json& document, const std::string& path) {
   const i64 major = integer_field(version, "major"), minor = integer_field(version, "minor");
   if (major == kSchemaMajor) return;
   const Json* writer = find_field(document, "torch_version");
-  fail("{} has schema version {}.{} (written by torch {}), coil reads {}.x; export it with a torch "
-       "between 2.9 and 2.15", path, major, minor, writer != nullptr ? text_of(*writer) : "unknown",
-       kSchemaMajor);
+  fail(
+      "{} has schema version {}.{} (written by torch {}), coil reads {}.x; export it with a torch "
+      "between 2.9 and 2.15",
+      path, major, minor, writer != nullptr ? text_of(*writer) : "unknown", kSchemaMajor);
 }
 
 Result<Pt2Program> read_program(const Archive& archive, const std::string& wanted,
@@ -90,8 +93,10 @@ Result<Pt2Program> read_program(const Archive& archive, const std::string& wante
     for (const ArchiveEntry& entry : archive.entries())
       if (entry.name.ends_with("serialized_exported_program.json"))
         return needs_newer(archive.path(), "torch 2.7 or older");
-    return error("{} is a zip archive, but holds no exported program (no models/*.json); "
-                 "torch.export.save writes one", archive.path());
+    return error(
+        "{} is a zip archive, but holds no exported program (no models/*.json); "
+        "torch.export.save writes one",
+        archive.path());
   }
   const std::string model = COIL_TRY(choose_model(archive, *root, wanted));
   COIL_TRY(check_layout(archive, *root, model));

@@ -9,9 +9,9 @@
 
 namespace coil {
 
-/// A user argument that the export fixed: every call must pass this value. Its place in Graph::inputs
-/// has a value of kind Int or Bool with a constant expression, or of kind None for floats, strings
-/// and None.
+/// A user argument that the export fixed: every call must pass this value. Its place in
+/// Graph::inputs has a value of kind Int or Bool with a constant expression, or of kind None for
+/// floats, strings and None.
 struct FixedInput {
   u32 input = 0;
   Arg value;

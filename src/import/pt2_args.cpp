@@ -59,8 +59,8 @@ bool fits(const Schema& schema, const Given& given) {
 std::optional<Schema> overload_for_numbers(const Schema& written, Given& given) {
   if (fits(written, given)) return written;
   const auto self = given.find("self"), other = given.find("other");
-  const bool is_reversed = self != given.end() && other != given.end() && is_number(*self->second) &&
-                           is_tensor(*other->second);
+  const bool is_reversed = self != given.end() && other != given.end() &&
+                           is_number(*self->second) && is_tensor(*other->second);
   std::string name = written.name;
   if (is_reversed) {
     const bool has_alpha = given.contains("alpha");
@@ -99,7 +99,8 @@ std::vector<ImportArg> Pt2GraphReader::args_of(const Json& node, ImportCall& cal
   Given given = given_args(node, *written);
   const std::optional<Schema> schema = overload_for_numbers(*written, given);
   if (!schema)
-    throw BuildError{builder_.error_at(call, "its arguments fit no overload of the op that coil knows")};
+    throw BuildError{
+        builder_.error_at(call, "its arguments fit no overload of the op that coil knows")};
   call.op = schema->full_name();
   std::vector<ImportArg> args;
   for (const SchemaArg& arg : schema->args) {
@@ -174,7 +175,8 @@ ImportArg Pt2GraphReader::arg_of(const Json& argument, const SchemaArg& schema) 
   if (arm == "as_device") return Arg(Device{text_field(content, "type")});
   if (arm == "as_layout") {
     constexpr i64 kStrided = 7;
-    if (integer_of(content) != kStrided) fail("argument '{}' asks for a sparse layout", schema.name);
+    if (integer_of(content) != kStrided)
+      fail("argument '{}' asks for a sparse layout", schema.name);
     return Arg(None{});
   }
   if (arm == "as_sym_int" || arm == "as_sym_float" || arm == "as_sym_bool") {

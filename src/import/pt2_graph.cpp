@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kAten = "torch.ops.aten.";
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
-/// The name in an argument that has one: {"as_tensor": {"name": n}}, {"as_sym_int": {"as_name": n}}.
+/// The name in an argument that has one: {"as_tensor": {"name": n}}, {"as_sym_int": {"as_name":
+/// n}}.
 const Json* name_in(const Json& argument) {
   const auto [arm, content] = arm_of(argument);
   if (arm == "as_tensor") return &field(content, "name");
@@ -54,17 +55,20 @@ Error in_node(const Json& node, const Error& problem) {
 }
 
 bool is_recurrent(std::string_view op) {
-  return op == "lstm.input" || op == "gru.input" || op == "rnn_tanh.input" || op == "rnn_relu.input";
+  return op == "lstm.input" || op == "gru.input" || op == "rnn_tanh.input" ||
+         op == "rnn_relu.input";
 }
 
 }  // namespace
 
-Pt2GraphReader::Pt2GraphReader(ProgramReading& reading, FunctionalBuilder& builder, const Json& graph)
+Pt2GraphReader::Pt2GraphReader(ProgramReading& reading, FunctionalBuilder& builder,
+                               const Json& graph)
     : reading_(reading), builder_(builder), graph_(graph), math_(builder.syms()) {}
 
 std::unordered_set<std::string> Pt2GraphReader::names(const Json& graph) {
   std::unordered_set<std::string> names;
-  for (const char* table : {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values"})
+  for (const char* table :
+       {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values"})
     if (const Json* values = find_field(graph, table))
       for (const auto& [name, value] : object_of(*values).items()) names.insert(name);
   return names;
@@ -127,8 +131,8 @@ void Pt2GraphReader::bind(const ImportCall& call, const std::vector<ImportValue>
   for (std::size_t i = 0; i < call.names.size(); ++i) {
     if (call.names[i].empty()) continue;
     if (i >= results.size())
-      throw BuildError{builder_.error_at(call, str("it has {} results, the program reads {}",
-                                                   results.size(), call.names.size()))};
+      throw BuildError{builder_.error_at(
+          call, str("it has {} results, the program reads {}", results.size(), call.names.size()))};
     const ImportValue& value = results[i];
     if (const TensorId* tensor = std::get_if<TensorId>(&value))
       define(call.names[i], *tensor);
@@ -232,7 +236,8 @@ sym::Expr Pt2GraphReader::integer_named(const std::string& name) {
       number != nullptr && !number->is_float ? math_.as_integer(*number) : std::nullopt;
   if (integer) return *integer;
   if (const Inexpressible* other = std::get_if<Inexpressible>(&value))
-    fail("the integer '{}' is computed from sizes by {}, which coil does not support", name, other->text);
+    fail("the integer '{}' is computed from sizes by {}, which coil does not support", name,
+         other->text);
   fail("the program is damaged: '{}' is not an integer", name);
 }
 

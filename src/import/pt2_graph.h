@@ -42,7 +42,8 @@ class Pt2GraphReader {
 
   void read_nodes();
   void define(const std::string& name, NamedValue value) { values_[name] = std::move(value); }
-  /// The value of an output or operand: {"as_tensor": {"name": ...}} or any symbolic or plain number.
+  /// The value of an output or operand: {"as_tensor": {"name": ...}} or any symbolic or plain
+  /// number.
   NamedValue value_of(const Json& argument);
   const std::string& name_at(const Json& argument);
   /// The type that the file states for a tensor.
@@ -65,7 +66,8 @@ class Pt2GraphReader {
   ImportCall call_of(const Json& node, const std::string& op);
   std::vector<ImportArg> args_of(const Json& node, ImportCall& call);
   ImportArg arg_of(const Json& argument, const ops::SchemaArg& schema);
-  std::optional<Arg> list_arg(std::string_view arm, const Json& content, const ops::SchemaArg& schema);
+  std::optional<Arg> list_arg(std::string_view arm, const Json& content,
+                              const ops::SchemaArg& schema);
   TensorId tensor_named(const std::string& name);
   sym::Expr integer_named(const std::string& name);
   Arg scalar_named(const std::string& name);

@@ -28,8 +28,9 @@ void Pt2HopReader::read() {
   if (name_ == "scan") return read_scan(true);
   if (name_ == "map_impl") return read_scan(false);
   if (name_ == "print") return;  // has no result
-  for (std::string_view wrapper : {"wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper",
-                                   "strict_mode", "run_const_graph", "invoke_subgraph"})
+  for (std::string_view wrapper :
+       {"wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper", "strict_mode",
+        "run_const_graph", "invoke_subgraph"})
     if (name_ == wrapper) return read_wrapper();
   outer_.bind(call_, builder_.unsupported(call_));
 }
@@ -91,7 +92,8 @@ void Pt2HopReader::add_output(Graph& graph, FunctionalBuilder& builder, const Na
     output.kind = OutputKind::Int;
     output.value = graph.add_value(builder.fresh_name("size"), type);
   } else {
-    throw BuildError{builder_.error_at(call_, "a subgraph returns a value that is no tensor or integer")};
+    throw BuildError{
+        builder_.error_at(call_, "a subgraph returns a value that is no tensor or integer")};
   }
   graph.outputs.push_back(std::move(output));
 }
@@ -204,12 +206,14 @@ void Pt2HopReader::read_cond() {
   else if (const HostNumber* number = std::get_if<HostNumber>(&predicate))
     node.args.push_back(number->num);
   else
-    throw BuildError{builder_.error_at(call_, "its predicate is no tensor and no condition on sizes")};
+    throw BuildError{
+        builder_.error_at(call_, "its predicate is no tensor and no condition on sizes")};
   node.args.push_back(values);
   node.subgraphs = {attach(std::move(yes.graph)), attach(std::move(no.graph))};
   ImportCall call = call_;
   for (std::size_t i : written) call.names.push_back(builder_.fresh_name(names[i]));
-  for (std::size_t i = call_.names.size(); i < call.names.size(); ++i) outer_.define(call.names[i], None{});
+  for (std::size_t i = call_.names.size(); i < call.names.size(); ++i)
+    outer_.define(call.names[i], None{});
   finish(std::move(node), call);
   for (std::size_t k = 0; k < written.size(); ++k) {
     const TensorId target = outer_.tensor_named(names[written[k]]);
@@ -273,8 +277,9 @@ void Pt2HopReader::read_wrapper() {
     const auto [arm, content] = arm_of(arg(kEnabled));
     if (arm != "as_bool" || bool_of(content))
       throw BuildError{builder_.error_at(
-          call_, "autocast is not supported; export the model with its dtypes set (model.half(), "
-                 "model.bfloat16()) or after run_decompositions()")};
+          call_,
+          "autocast is not supported; export the model with its dtypes set (model.half(), "
+          "model.bfloat16()) or after run_decompositions()")};
   }
   std::vector<const Json*> operands;
   for (std::size_t i = at + 1; i < inputs.size(); ++i) {

@@ -15,8 +15,8 @@ class Pt2HopReader {
   /// A subgraph in functional form.
   struct Sub {
     Graph graph;
-    std::vector<std::size_t> written;      // inputs that it writes to
-    std::vector<ValueId> written_values;   // their newest values, in the same order
+    std::vector<std::size_t> written;     // inputs that it writes to
+    std::vector<ValueId> written_values;  // their newest values, in the same order
   };
 
   void read_cond();

@@ -12,7 +12,8 @@ std::vector<std::string> keys_of(const Json& spec) {
   std::vector<std::string> keys;
   const Json* context = find_field(spec, "context");
   if (context == nullptr || !context->is_string()) return keys;
-  const Json document = parse_json(context->get<std::string>(), "the call's description", kMaxSpecDepth);
+  const Json document =
+      parse_json(context->get<std::string>(), "the call's description", kMaxSpecDepth);
   const Json* list = &document;
   if (document.is_object()) list = find_field(document, "dict_context");  // of a defaultdict
   if (list == nullptr || !list->is_array()) return keys;
@@ -35,7 +36,8 @@ void add_leaves(const Json& spec, const std::string& name, const std::string& pa
   const bool has_keys = keys.size() == children.size() && !keys.empty();
   for (std::size_t i = 0; i < children.size(); ++i) {
     const std::string key = has_keys ? keys[i] : str("{}", i);
-    add_leaves(children[i], name + "." + key, path + (has_keys ? "['" + key + "']" : "[" + key + "]"), out);
+    add_leaves(children[i], name + "." + key,
+               path + (has_keys ? "['" + key + "']" : "[" + key + "]"), out);
   }
 }
 

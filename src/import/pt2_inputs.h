@@ -15,6 +15,7 @@ struct InputName {
 
 /// One row a user input, in order. Where the file's description does not fit, the names of the
 /// placeholders are used.
-std::vector<InputName> input_names(const Json& graph_module, const std::vector<std::string>& placeholders);
+std::vector<InputName> input_names(const Json& graph_module,
+                                   const std::vector<std::string>& placeholders);
 
 }  // namespace coil

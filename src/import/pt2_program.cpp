@@ -106,7 +106,8 @@ void Pt2ProgramReader::add_user_input(const Json& argument, const InputName& nam
     type = stated_type(placeholder);
   } else {
     if (arm_of(argument).first != "as_sym_int")
-      fail("input '{}' is a dynamic number other than an int, which coil does not support", name.name);
+      fail("input '{}' is a dynamic number other than an int, which coil does not support",
+           name.name);
     type.kind = TypeKind::Int;
     type.expr = sym_int_of(field(field(graph_of(document_), "sym_int_values"), placeholder.c_str()),
                            parts_->symbols);
@@ -162,7 +163,8 @@ void Pt2ProgramReader::read_guards() {
   const Json* ranges = find_field(document_, "range_constraints");
   if (ranges == nullptr) return;
   for (const auto& [key, range] : object_of(*ranges).items()) {
-    if (std::ranges::all_of(key, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); }))
+    if (std::ranges::all_of(key,
+                            [](char c) { return std::isalnum(static_cast<unsigned char>(c)); }))
       continue;
     const std::optional<HostNumber> number = parse_python(scope, key);
     const std::optional<sym::Expr> size = number ? math.as_integer(*number) : std::nullopt;
@@ -206,8 +208,8 @@ TensorId Pt2ProgramReader::load(const std::string& fqn, const std::string& place
     call.op = "as_strided";
     call.names = {placeholder};
     const sym::Expr offset = graph().syms->constant(view.offset);
-    tensor = parts_->builder.view(shared_base(view, fqn),
-                                  {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
+    tensor = parts_->builder.view(
+        shared_base(view, fqn), {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
   } else {
     const ValueId value = graph().add_value(parts_->builder.claim_name(placeholder), view.type);
     const u32 index = static_cast<u32>(graph().constants.size());
@@ -254,10 +256,11 @@ void Pt2ProgramReader::apply_mutations() {
     const auto [kind, content] = arm_of(spec);
     std::string target;
     if (kind == "buffer_mutation" || kind == "parameter_mutation") {
-      const std::string fqn = text_field(
-          content, kind == "buffer_mutation" ? "buffer_name" : "parameter_name");
+      const std::string fqn =
+          text_field(content, kind == "buffer_mutation" ? "buffer_name" : "parameter_name");
       const auto placeholder = placeholders_.find(fqn);
-      if (placeholder == placeholders_.end()) fail("the program writes to '{}', which it has not", fqn);
+      if (placeholder == placeholders_.end())
+        fail("the program writes to '{}', which it has not", fqn);
       target = placeholder->second;
     } else if (kind == "user_input_mutation") {
       target = text_field(content, "user_input_name");
@@ -269,7 +272,8 @@ void Pt2ProgramReader::apply_mutations() {
     const NamedValue to = lookup(target), from = lookup(placeholder_of(content));
     const TensorId* to_tensor = std::get_if<TensorId>(&to);
     const TensorId* from_tensor = std::get_if<TensorId>(&from);
-    if (to_tensor == nullptr || from_tensor == nullptr) fail("the program writes to '{}', no tensor", target);
+    if (to_tensor == nullptr || from_tensor == nullptr)
+      fail("the program writes to '{}', no tensor", target);
     ImportCall call;
     call.op = "copy_";
     call.names = {target};

@@ -62,7 +62,7 @@ class Pt2ProgramReader : private Pt2GraphReader {
   const Json& graph_module_;
   const std::set<std::string>& shared_;
   WeightTable weights_;
-  std::map<std::string, std::string> constants_;  // placeholder to FQN
+  std::map<std::string, std::string> constants_;     // placeholder to FQN
   std::map<std::string, std::string> placeholders_;  // FQN to placeholder
   std::vector<Loaded> loaded_;
   std::map<std::string, TensorId> shared_bases_;

@@ -18,7 +18,8 @@ Number shift(const HostMath& math, const HostNumber& a, const HostNumber& b, boo
   return is_left ? math.mul(a, factor) : math.floordiv(a, factor);
 }
 
-Number binary(const HostMath& math, const std::string& op, const HostNumber& a, const HostNumber& b) {
+Number binary(const HostMath& math, const std::string& op, const HostNumber& a,
+              const HostNumber& b) {
   sym::Arena& syms = math.syms();
   if (op == "add") return math.add(a, b);
   if (op == "sub") return math.add(a, math.neg(b));
@@ -41,7 +42,8 @@ Number binary(const HostMath& math, const std::string& op, const HostNumber& a, 
     const sym::Range range = syms.range(n.num);
     return math.as_integer(n) && range.lo >= 0 && range.hi <= 1;
   };
-  if (op == "and_" && is_truth(a) && is_truth(b)) return math.integer(syms.logical_and(a.num, b.num));
+  if (op == "and_" && is_truth(a) && is_truth(b))
+    return math.integer(syms.logical_and(a.num, b.num));
   if (op == "or_" && is_truth(a) && is_truth(b)) return math.integer(syms.logical_or(a.num, b.num));
   return std::nullopt;
 }
@@ -68,7 +70,8 @@ Number compute(const HostMath& math, const std::string& op, const std::vector<Ho
 
 void Pt2GraphReader::read_scalar(const Json& node, const std::string& function) {
   const Json& outputs = array_of(field(node, "outputs"));
-  if (outputs.size() != 1) fail("the program is damaged: {} has {} results", function, outputs.size());
+  if (outputs.size() != 1)
+    fail("the program is damaged: {} has {} results", function, outputs.size());
   const std::string name = name_at(outputs[0]);
   std::vector<HostNumber> args;
   bool is_exact = true;

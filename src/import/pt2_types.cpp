@@ -11,10 +11,10 @@ DType dtype_of_file(i64 number) {
     DType dtype;
   };
   static constexpr Row kRows[] = {
-      {1, DType::u8},    {2, DType::i8},    {3, DType::i16},   {4, DType::i32},
-      {5, DType::i64},   {6, DType::f16},   {7, DType::f32},   {8, DType::f64},
-      {9, DType::c32},   {10, DType::c64},  {11, DType::c128}, {12, DType::b8},
-      {13, DType::bf16}, {28, DType::u16},  {29, DType::f8e4m3fn}, {30, DType::f8e5m2},
+      {1, DType::u8},    {2, DType::i8},   {3, DType::i16},       {4, DType::i32},
+      {5, DType::i64},   {6, DType::f16},  {7, DType::f32},       {8, DType::f64},
+      {9, DType::c32},   {10, DType::c64}, {11, DType::c128},     {12, DType::b8},
+      {13, DType::bf16}, {28, DType::u16}, {29, DType::f8e4m3fn}, {30, DType::f8e5m2},
       {34, DType::u32},  {35, DType::u64},
   };
   for (const Row& row : kRows)

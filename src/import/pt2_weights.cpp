@@ -18,8 +18,8 @@ i64 constant_of(const Json& value, SymbolTable& symbols, const std::string& fqn)
   return *number;
 }
 
-/// Elements from the start of the storage up to the last one of the view; nothing on overflow or for
-/// a negative place. 0 for a view without elements.
+/// Elements from the start of the storage up to the last one of the view; nothing on overflow or
+/// for a negative place. 0 for a view without elements.
 std::optional<i64> last_element(const sym::Arena& syms, const WeightView& view) {
   i64 end = view.offset;
   if (end < 0) return std::nullopt;
@@ -38,7 +38,8 @@ std::optional<i64> last_element(const sym::Arena& syms, const WeightView& view) 
 
 /// The bytes at an aligned address: a re-zipped file may have moved them.
 Bytes aligned(Bytes bytes) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data) % kAlignment == 0 || bytes.size == 0) return bytes;
+  if (reinterpret_cast<std::uintptr_t>(bytes.data) % kAlignment == 0 || bytes.size == 0)
+    return bytes;
   const std::size_t size = static_cast<std::size_t>(bytes.size);
   void* memory = ::operator new(size, std::align_val_t(kAlignment));
   std::memcpy(memory, bytes.data, size);
@@ -65,10 +66,11 @@ void WeightTable::read_config(const std::string& folder, const std::string& suff
     const Json* pickled = find_field(payload, "use_pickle");
     const Json* meta = find_field(payload, "tensor_meta");
     if ((pickled != nullptr && bool_of(*pickled)) || meta == nullptr) {
-      refused_[fqn] = meta == nullptr
-                          ? "is a custom object, which coil does not support"
-                          : "is a tensor subclass stored as a Python pickle, which coil does not read; "
-                            "turn it into a plain tensor (unwrap or dequantise it) and export again";
+      refused_[fqn] =
+          meta == nullptr
+              ? "is a custom object, which coil does not support"
+              : "is a tensor subclass stored as a Python pickle, which coil does not read; "
+                "turn it into a plain tensor (unwrap or dequantise it) and export again";
       continue;
     }
     try {
@@ -112,8 +114,8 @@ u32 WeightTable::storage(Graph& graph, const WeightView& view, const std::string
   const i64 held = record.size / size_of(view.type.dtype);
   const bool is_absent = record.size == 0 && elements && *elements > 0;
   if (!elements || (!is_absent && *elements > held))
-    fail("weight '{}' reaches outside of its record {}, which has {} bytes (written by torch {})", fqn,
-         view.record, record.size, place_.torch_version);
+    fail("weight '{}' reaches outside of its record {}, which has {} bytes (written by torch {})",
+         fqn, view.record, record.size, place_.torch_version);
   const auto known = storages_.find(view.record);
   if (known != storages_.end()) return known->second;
   Storage storage;

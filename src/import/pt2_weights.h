@@ -33,8 +33,8 @@ class WeightTable {
 
   /// The tensor of a parameter, buffer or constant; an Error that says what is wrong with it.
   const WeightView& find(const std::string& fqn) const;
-  /// The record's bytes as a storage of `graph`, added when it is first asked for; checked to hold all
-  /// of `view`.
+  /// The record's bytes as a storage of `graph`, added when it is first asked for; checked to hold
+  /// all of `view`.
   u32 storage(Graph& graph, const WeightView& view, const std::string& fqn);
   /// Elements of the record, counted in the view's dtype.
   i64 record_elements(const WeightView& view) const;

@@ -8,8 +8,8 @@ namespace {
 constexpr int kMaxDepth = 200;
 using Number = std::optional<HostNumber>;
 
-/// Reads and evaluates in one pass. A value is nothing where it is no exact fraction; `failed` is set
-/// where the text is no srepr at all.
+/// Reads and evaluates in one pass. A value is nothing where it is no exact fraction; `failed` is
+/// set where the text is no srepr at all.
 class SreprReader {
  public:
   SreprReader(SymbolTable& symbols, std::string_view text)
@@ -48,7 +48,8 @@ class SreprReader {
   std::string word() {
     skip_spaces();
     std::size_t end = 0;
-    while (end < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[end])) || rest_[end] == '_'))
+    while (end < rest_.size() &&
+           (std::isalnum(static_cast<unsigned char>(rest_[end])) || rest_[end] == '_'))
       ++end;
     const std::string out(rest_.substr(0, end));
     rest_.remove_prefix(end);
@@ -136,7 +137,8 @@ class SreprReader {
     if (!accept(')')) return fail("a parenthesis is missing");
     double value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc() || end != text.data() + text.size()) return fail("a float is broken");
+    if (problem != std::errc() || end != text.data() + text.size())
+      return fail("a float is broken");
     return math_.real(value);
   }
 
@@ -172,7 +174,8 @@ class SreprReader {
     if (head == "Not") return math_.integer(syms.logical_not(values[0]->num));
     sym::Expr out = values[0]->num;
     for (std::size_t i = 1; i < values.size(); ++i)
-      out = head == "And" ? syms.logical_and(out, values[i]->num) : syms.logical_or(out, values[i]->num);
+      out = head == "And" ? syms.logical_and(out, values[i]->num)
+                          : syms.logical_or(out, values[i]->num);
     return math_.integer(out);
   }
 
@@ -199,8 +202,8 @@ class SreprReader {
       return quotient ? math_.mod(*quotient, *values[2]) : std::nullopt;
     }
     if (values.size() == 3 && head == "Where" && values[1]->den == values[2]->den)
-      return HostNumber{symbols_.syms().select(a.num, values[1]->num, values[2]->num), values[1]->den,
-                        values[1]->is_float};
+      return HostNumber{symbols_.syms().select(a.num, values[1]->num, values[2]->num),
+                        values[1]->den, values[1]->is_float};
     return std::nullopt;
   }
 
@@ -209,14 +212,15 @@ class SreprReader {
       std::string_view head, op;
     };
     static constexpr Relation kRelations[] = {
-        {"Equality", "=="},         {"Unequality", "!="},  {"LessThan", "<="},
-        {"StrictLessThan", "<"},    {"GreaterThan", ">="}, {"StrictGreaterThan", ">"},
+        {"Equality", "=="},      {"Unequality", "!="},  {"LessThan", "<="},
+        {"StrictLessThan", "<"}, {"GreaterThan", ">="}, {"StrictGreaterThan", ">"},
     };
     for (const Relation& relation : kRelations)
       if (relation.head == head) return math_.compare(relation.op, a, b);
     if (head == "FloorDiv" || head == "CleanDiv") return math_.floordiv(a, b);
     if (head == "Mod" || head == "PythonMod") return math_.mod(a, b);
-    if (head == "IntTrueDiv" || head == "FloatTrueDiv" || head == "Rational") return math_.truediv(a, b);
+    if (head == "IntTrueDiv" || head == "FloatTrueDiv" || head == "Rational")
+      return math_.truediv(a, b);
     if (head == "Pow" || head == "PowByNatural") return math_.pow(a, b);
     return std::nullopt;
   }

@@ -11,7 +11,8 @@ constexpr i64 kLargestAssumedMin = 2;
 
 }  // namespace
 
-void SymbolTable::set_range(const std::string& name, std::optional<i64> min, std::optional<i64> max) {
+void SymbolTable::set_range(const std::string& name, std::optional<i64> min,
+                            std::optional<i64> max) {
   sym::Range& range = ranges_[name];
   const bool is_unbacked = name.starts_with('u');
   if (min && (is_unbacked || *min > kLargestAssumedMin)) range.lo = *min;
@@ -22,9 +23,13 @@ void SymbolTable::set_range(const std::string& name, std::optional<i64> min, std
 Result<sym::Expr> SymbolTable::get(const std::string& name, Sign sign) {
   if (auto at = variables_.find(name); at != variables_.end()) return at->second;
   if (name.starts_with('z'))
-    return error("the program computes with a float argument or a float read from a tensor ({}), "
-                 "which coil does not support", name);
-  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    return error(
+        "the program computes with a float argument or a float read from a tensor ({}), "
+        "which coil does not support",
+        name);
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
   if (name.size() < 2 || (name[0] != 's' && name[0] != 'u') || !std::ranges::all_of(name, is_part))
     return error("unknown kind of symbol '{}'", name);
   sym::Range range;

@@ -25,8 +25,8 @@ std::string functional_name(const std::string& op) {
 
 /// Ops that only change how `self` is seen.
 bool sets_dims(std::string_view op) {
-  constexpr std::string_view kNames[] = {"t_",        "transpose_",  "swapaxes_", "swapdims_",
-                                         "squeeze_",  "unsqueeze_",  "detach_",   "as_strided_"};
+  constexpr std::string_view kNames[] = {"t_",       "transpose_", "swapaxes_", "swapdims_",
+                                         "squeeze_", "unsqueeze_", "detach_",   "as_strided_"};
   return std::ranges::find(kNames, base_name(op)) != std::end(kNames);
 }
 
@@ -58,9 +58,9 @@ std::optional<std::vector<ImportValue>> WriteOps::run() {
   if (sets_dims(call_.op)) return set_dims();
   const std::optional<ops::Schema> schema = ops::find_schema(call_.op);
   if (!schema) return std::nullopt;
-  const bool writes_other = std::any_of(schema->args.begin(), schema->args.end(), [&](const auto& a) {
-    return a.written && &a != schema->args.data();
-  });
+  const bool writes_other =
+      std::any_of(schema->args.begin(), schema->args.end(),
+                  [&](const auto& a) { return a.written && &a != schema->args.data(); });
   const bool writes_self = !schema->args.empty() && schema->args[0].written;
   if (!writes_self && !writes_other) return std::nullopt;
   const std::string functional = functional_name(call_.op);
@@ -101,8 +101,10 @@ WriteOps::Results WriteOps::constrain_range() {
   const bool is_size = call_.op == "sym_constrain_range_for_size";
   std::vector<sym::Expr> conditions;
   if (is_size) conditions.push_back(syms.le(syms.constant(0), *size));
-  if (const sym::Expr* min = std::get_if<sym::Expr>(&arg(1))) conditions.push_back(syms.le(*min, *size));
-  if (const sym::Expr* max = std::get_if<sym::Expr>(&arg(2))) conditions.push_back(syms.le(*size, *max));
+  if (const sym::Expr* min = std::get_if<sym::Expr>(&arg(1)))
+    conditions.push_back(syms.le(*min, *size));
+  if (const sym::Expr* max = std::get_if<sym::Expr>(&arg(2)))
+    conditions.push_back(syms.le(*size, *max));
   for (sym::Expr condition : conditions) {
     if (syms.as_const(condition) == 1) continue;
     builder_.graph().facts.add(condition);
@@ -163,8 +165,8 @@ WriteOps::Results WriteOps::set_dims() {
   return {self};
 }
 
-/// batch_norm in training writes its statistics, though its schema does not say so. In evaluation it
-/// is an ordinary op.
+/// batch_norm in training writes its statistics, though its schema does not say so. In evaluation
+/// it is an ordinary op.
 WriteOps::Results WriteOps::batch_norm() {
   const bool* is_training = std::get_if<bool>(&arg(5));
   if (is_training == nullptr || !*is_training) return builder_.plain_call(call_);

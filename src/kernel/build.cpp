@@ -1,5 +1,5 @@
-// From a group of bodies to one kernel, stage by stage: values and buffers are renumbered, what a body
-// hands to a later one at the same point stays a value, equal instructions are one.
+// From a group of bodies to one kernel, stage by stage: values and buffers are renumbered, what a
+// body hands to a later one at the same point stays a value, equal instructions are one.
 
 #include <algorithm>
 #include <bit>
@@ -44,7 +44,8 @@ class Builder {
 
  private:
   static bool has_kind(const Body& body, InstKind kind) {
-    return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) { return i.kind == kind; });
+    return std::any_of(body.insts.begin(), body.insts.end(),
+                       [&](const Inst& i) { return i.kind == kind; });
   }
 
   /// An epilogue runs over the elements of a block, which is its first buffer.
@@ -54,8 +55,12 @@ class Builder {
     axes_ = out_.block.dims;
     k.grid = {out_.block.row, out_.block.col};
     const std::vector<sym::Expr> strides = {out_.block.ld, k.syms->constant(1)};
-    k.buffers.push_back({"block", out_.block.dtype, {out_.block.rows, out_.block.cols},
-                         strided_layout(strides, sym::Expr()), false, false});
+    k.buffers.push_back({"block",
+                         out_.block.dtype,
+                         {out_.block.rows, out_.block.cols},
+                         strided_layout(strides, sym::Expr()),
+                         false,
+                         false});
     out_.arguments.push_back(BufferId());
   }
 
@@ -158,14 +163,17 @@ class Builder {
   }
 
   bool is_after_reduce(const Frame& f, const Inst& inst) const {
-    return std::any_of(f.body->insts.data(), &inst, [](const Inst& i) { return i.kind == InstKind::Reduce; });
+    return std::any_of(f.body->insts.data(), &inst,
+                       [](const Inst& i) { return i.kind == InstKind::Reduce; });
   }
 
   /// What a reduction leaves, and what its body computes from that.
   void results(Frame& f) {
     for (const Inst& inst : f.body->insts) {
-      if (inst.kind == InstKind::Reduce) add_finish(f, inst);
-      else if (is_after_reduce(f, inst)) emit(f, inst);
+      if (inst.kind == InstKind::Reduce)
+        add_finish(f, inst);
+      else if (is_after_reduce(f, inst))
+        emit(f, inst);
     }
   }
 
@@ -175,7 +183,8 @@ class Builder {
     if (at == out_.arguments.end()) {
       const Buffer& buffer = program_.buffers[b];
       out_.arguments.push_back(b);
-      out_.kernel.buffers.push_back({buffer.name, buffer.dtype, buffer.shape, buffer.layout, false, false});
+      out_.kernel.buffers.push_back(
+          {buffer.name, buffer.dtype, buffer.shape, buffer.layout, false, false});
       if (is_kept(b)) keep(out_.kernel.buffers.back());
     }
     out_.kernel.buffers[index].written |= written;
@@ -191,7 +200,8 @@ class Builder {
     b.shape.clear();
     for (const Axis& a : inner_) b.shape.push_back(a.extent);
     std::vector<sym::Expr> strides(b.shape.size(), syms.constant(1));
-    for (std::size_t i = b.shape.size(); i-- > 1;) strides[i - 1] = syms.mul(strides[i], b.shape[i]);
+    for (std::size_t i = b.shape.size(); i-- > 1;)
+      strides[i - 1] = syms.mul(strides[i], b.shape[i]);
     b.layout = strided_layout(strides, sym::Expr());
   }
 
@@ -215,7 +225,8 @@ class Builder {
 
   void add_reduce(Frame& f, const Inst& inst) {
     accumulator_of_[&inst] = out_.kernel.num_accumulators++;
-    out_.kernel.stages.back().insts.push_back({KernelOp::Accumulate, renumber(f, inst), 0, accumulator_of_[&inst]});
+    out_.kernel.stages.back().insts.push_back(
+        {KernelOp::Accumulate, renumber(f, inst), 0, accumulator_of_[&inst]});
   }
 
   void add_finish(Frame& f, const Inst& inst) {
@@ -227,7 +238,8 @@ class Builder {
       f.values[r] = fresh(f.body->val_dtypes[r.index]);
       mine.results.push_back(f.values[r]);
     }
-    out_.kernel.stages.back().insts.push_back({KernelOp::Finish, std::move(mine), 0, accumulator_of_[&inst]});
+    out_.kernel.stages.back().insts.push_back(
+        {KernelOp::Finish, std::move(mine), 0, accumulator_of_[&inst]});
   }
 
   void emit(Frame& f, const Inst& inst) {
@@ -235,9 +247,15 @@ class Builder {
     switch (inst.kind) {
       case InstKind::Load: f.values[inst.results[0]] = load(f, std::move(mine)); return;
       case InstKind::Store: store(std::move(mine)); return;
-      case InstKind::Const: f.values[inst.results[0]] = pure(KernelOp::Const, std::move(mine)); return;
-      case InstKind::Value: f.values[inst.results[0]] = pure(KernelOp::Value, std::move(mine)); return;
-      case InstKind::Scalar: f.values[inst.results[0]] = pure(KernelOp::Scalar, std::move(mine)); return;
+      case InstKind::Const:
+        f.values[inst.results[0]] = pure(KernelOp::Const, std::move(mine));
+        return;
+      case InstKind::Value:
+        f.values[inst.results[0]] = pure(KernelOp::Value, std::move(mine));
+        return;
+      case InstKind::Scalar:
+        f.values[inst.results[0]] = pure(KernelOp::Scalar, std::move(mine));
+        return;
       case InstKind::Op: f.values[inst.results[0]] = pure(KernelOp::Op, std::move(mine)); return;
       case InstKind::Index:
         if (!mine.mask.valid()) mine.mask = mask_of_uses(f, inst);
@@ -263,7 +281,8 @@ class Builder {
     out_.kernel.stages.back().insts.push_back(std::move(k));
   }
 
-  /// An instruction of one result that depends on its operands only: the value of an equal one, if there is.
+  /// An instruction of one result that depends on its operands only: the value of an equal one, if
+  /// there is.
   Val pure(KernelOp kind, Inst inst, u32 buffer = 0) {
     const std::vector<i64> key = key_of(kind, inst, buffer);
     if (const auto known = known_.find(key); known != known_.end()) return known->second.value;
@@ -276,7 +295,8 @@ class Builder {
   }
 
   static std::vector<i64> key_of(KernelOp kind, const Inst& inst, u32 buffer) {
-    std::vector<i64> key = {i64(kind), i64(inst.op), i64(inst.dtype), i64(buffer), i64(inst.mask.index), i64(inst.scalar)};
+    std::vector<i64> key = {i64(kind),   i64(inst.op),         i64(inst.dtype),
+                            i64(buffer), i64(inst.mask.index), i64(inst.scalar)};
     const auto scalar = [&](const ops::Scalar& s) {
       key.insert(key.end(), {i64(s.dtype), std::bit_cast<i64>(s.f), s.i});
     };
@@ -308,17 +328,21 @@ class Builder {
     return op(ops::ScalarOp::where, other.dtype, {mask, v, otherwise});
   }
 
-  /// What an earlier body left in a register, what a body computed again gives, a kept row, or memory.
+  /// What an earlier body left in a register, what a body computed again gives, a kept row, or
+  /// memory.
   Val load(const Frame& f, Inst inst) {
     if (f.mask.valid()) {
       if (!inst.mask.valid()) inst.other = ops::Scalar::of_int(inst.dtype, 0);
-      inst.mask = inst.mask.valid() ? op(ops::ScalarOp::bits_and, DType::b8, {inst.mask, f.mask}) : f.mask;
+      inst.mask =
+          inst.mask.valid() ? op(ops::ScalarOp::bits_and, DType::b8, {inst.mask, f.mask}) : f.mask;
     }
     for (const Register& r : registers_)
       if (r.buffer == inst.buffer) return masked(inst.mask, r.value, inst.other);
     const BufferId b = inst.buffer;
-    if (group_.node.valid() && b == program_.structured[group_.node].outputs[0].buffer) return load_block(std::move(inst));
-    if (const BodyId by = schedule_.recomputed.get(b); by.valid()) return again(program_.bodies[by], inst);
+    if (group_.node.valid() && b == program_.structured[group_.node].outputs[0].buffer)
+      return load_block(std::move(inst));
+    if (const BodyId by = schedule_.recomputed.get(b); by.valid())
+      return again(program_.bodies[by], inst);
     const u32 at = argument(b, false);
     if (!is_kept(b)) {
       if (!out_.kernel.buffers[at].written) return pure(KernelOp::Load, std::move(inst), at);
@@ -335,10 +359,12 @@ class Builder {
   /// The element of `body`'s buffer at the index of a load.
   Val again(const Body& body, const Inst& load) {
     Frame f = frame_of(body);
-    for (std::size_t d = 0; d < body.dims.size(); ++d) f.dims.push_back({body.dims[d].var, load.index[d]});
+    for (std::size_t d = 0; d < body.dims.size(); ++d)
+      f.dims.push_back({body.dims[d].var, load.index[d]});
     f.mask = load.mask;
     for (const Inst& inst : body.insts) {
-      if (inst.kind == InstKind::Store) return masked(load.mask, f.values[inst.operands[0]], load.other);
+      if (inst.kind == InstKind::Store)
+        return masked(load.mask, f.values[inst.operands[0]], load.other);
       emit(f, inst);
     }
     COIL_UNREACHABLE();
@@ -358,15 +384,16 @@ class Builder {
     push(KernelOp::Store, std::move(inst), at);
   }
 
-  /// An index that only accesses under one mask use is not checked where the mask is off: the mask, if
-  /// it is known by now.
+  /// An index that only accesses under one mask use is not checked where the mask is off: the mask,
+  /// if it is known by now.
   Val mask_of_uses(const Frame& f, const Inst& index) {
     Val mask;
     bool seen = false;
     for (const Inst& i : f.body->insts) {
       if (i.kind == InstKind::Value && program_.syms->uses(i.expr, index.expr)) return Val();
       if (i.kind != InstKind::Load && i.kind != InstKind::Store) continue;
-      if (std::none_of(i.index.begin(), i.index.end(), [&](sym::Expr e) { return program_.syms->uses(e, index.expr); }))
+      if (std::none_of(i.index.begin(), i.index.end(),
+                       [&](sym::Expr e) { return program_.syms->uses(e, index.expr); }))
         continue;
       if (!i.mask.valid() || (seen && i.mask != mask)) return Val();
       mask = i.mask;
@@ -380,10 +407,12 @@ class Builder {
     std::string text = body.name;
     std::vector<std::string> names;
     for (ValueId v : body.from) names.push_back("%" + program_.value_names.get(v));
-    if (!names.empty()) text += " from " + join(names, ", ", [](const std::string& n) { return n; });
+    if (!names.empty())
+      text += " from " + join(names, ", ", [](const std::string& n) { return n; });
     std::vector<std::string> frames;
     for (LocId l : body.locs)
-      if (const std::string& f = program_.locs[l].frame; !f.empty() && std::find(frames.begin(), frames.end(), f) == frames.end())
+      if (const std::string& f = program_.locs[l].frame;
+          !f.empty() && std::find(frames.begin(), frames.end(), f) == frames.end())
         frames.push_back(f);
     if (!frames.empty()) text += " @ " + join(frames, ", ", [](const std::string& f) { return f; });
     return text;
@@ -412,7 +441,7 @@ class Builder {
   const Schedule& schedule_;
   const Group& group_;
   BuiltKernel out_;
-  std::vector<Frame> frames_;  // one for each instance
+  std::vector<Frame> frames_;    // one for each instance
   const Group* part_ = nullptr;  // the group itself, or the closing one at work
   std::vector<Axis> inner_;      // of that one, as the kernel has them
   Substitution axes_;            // the group's axes as the kernel has them, where they differ

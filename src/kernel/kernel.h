@@ -1,5 +1,6 @@
 #pragma once
-// Level 3: a kernel as stages over tiles, complete with its mapping to a machine. Printers only print.
+// Level 3: a kernel as stages over tiles, complete with its mapping to a machine. Printers only
+// print.
 
 #include <string>
 #include <vector>
@@ -19,7 +20,13 @@ struct KernelBuffer {
 };
 
 enum class KernelOp : u8 {
-  Load, Store, Const, Value, Scalar, Index, Op,  // as in a body
+  Load,
+  Store,
+  Const,
+  Value,
+  Scalar,
+  Index,
+  Op,          // as in a body
   Accumulate,  // a0 = accumulate.name v over the stage's loop
   Finish,      // v, ... = finish a0: folds the slots; in the stage after the loop
   Scan,        // v, ... = scan.name v along the stage's loop, in order
@@ -28,13 +35,14 @@ enum class KernelOp : u8 {
 /// A body's instruction with values and buffers renumbered for the kernel.
 struct KernelInst {
   KernelOp kind = KernelOp::Op;
-  Inst inst;                // operands, results: kernel values; combine: index into Kernel::combines
-  u32 buffer = 0;           // Load, Store: index into Kernel::buffers
-  u32 accumulator = 0;      // Accumulate, Finish
+  Inst inst;            // operands, results: kernel values; combine: index into Kernel::combines
+  u32 buffer = 0;       // Load, Store: index into Kernel::buffers
+  u32 accumulator = 0;  // Accumulate, Finish
 };
 
-/// Straight code once for each grid point, or a loop over axes with the last one innermost. Closing stages
-/// come last and run once, when all points of the grid are done; they share no value with others.
+/// Straight code once for each grid point, or a loop over axes with the last one innermost. Closing
+/// stages come last and run once, when all points of the grid are done; they share no value with
+/// others.
 struct Stage {
   std::vector<Axis> loop;
   std::vector<KernelInst> insts;
@@ -49,11 +57,11 @@ struct TileDim {
 
 /// How the kernel runs on a machine; chosen in mapping.cpp by rules, each with its reason.
 struct Mapping {
-  std::vector<TileDim> tile;  // tile[0]: the lanes; empty: scalar code
-  i64 chunk = 0;              // grid lanes: points of the lane axis in one unit of work
-  sym::Expr units;            // units of work that threads share: the launch's grid
-  bool serial = false;        // one thread, in iteration order
-  i64 grain = 1;              // units that a thread takes at least
+  std::vector<TileDim> tile;     // tile[0]: the lanes; empty: scalar code
+  i64 chunk = 0;                 // grid lanes: points of the lane axis in one unit of work
+  sym::Expr units;               // units of work that threads share: the launch's grid
+  bool serial = false;           // one thread, in iteration order
+  i64 grain = 1;                 // units that a thread takes at least
   std::vector<TileDim> closing;  // the lanes of closing stages' loops
   std::vector<std::string> reasons;
 };
@@ -61,9 +69,9 @@ struct Mapping {
 struct Kernel {
   std::string name;
   std::shared_ptr<sym::Arena> syms;
-  std::vector<KernelBuffer> buffers;    // arguments, in order
-  std::vector<sym::Expr> symbols;       // size, value and step variables: i64 arguments, in order
-  std::vector<u32> scalars;             // f64 arguments: indices into LoopProgram::scalars
+  std::vector<KernelBuffer> buffers;  // arguments, in order
+  std::vector<sym::Expr> symbols;     // size, value and step variables: i64 arguments, in order
+  std::vector<u32> scalars;           // f64 arguments: indices into LoopProgram::scalars
   std::vector<Axis> grid;
   std::vector<Stage> stages;
   std::vector<DType> val_dtypes;
@@ -78,8 +86,8 @@ struct Kernel {
   sym::Expr lane_axis() const { return mapping.tile.empty() ? sym::Expr() : mapping.tile[0].axis; }
 };
 
-/// A kernel and the program's buffers, one for each of its own; kept ones are no arguments of the launch.
-/// An epilogue's first buffer is the block, which has no BufferId.
+/// A kernel and the program's buffers, one for each of its own; kept ones are no arguments of the
+/// launch. An epilogue's first buffer is the block, which has no BufferId.
 struct BuiltKernel {
   Kernel kernel;
   std::vector<BufferId> arguments;

@@ -1,4 +1,5 @@
-// How a kernel runs on a CPU: which axis the lanes take, what threads share. Each rule leaves its reason.
+// How a kernel runs on a CPU: which axis the lanes take, what threads share. Each rule leaves its
+// reason.
 
 #include <algorithm>
 
@@ -8,9 +9,9 @@ namespace coil {
 namespace {
 
 constexpr i64 kLanes = 16;
-constexpr i64 kChunkPoints = 4096;    // grid points of a pointwise kernel in one unit of work
+constexpr i64 kChunkPoints = 4096;         // grid points of a pointwise kernel in one unit of work
 constexpr i64 kLongestRow = i64{1} << 40;  // of a block: a unit of work is a row
-constexpr i64 kGrainPoints = 16384;   // points that pay for waking a thread
+constexpr i64 kGrainPoints = 16384;        // points that pay for waking a thread
 
 struct Access1 {
   sym::Expr address;
@@ -52,12 +53,14 @@ std::size_t best_lane_axis(const Kernel& kernel) {
   for (std::size_t a = kernel.grid.size(); a-- > 0;) {
     i64 score = 0;
     for (const Access1& access : all) {
-      const std::optional<sym::Expr> stride = kernel.syms->stride(access.address, kernel.grid[a].var);
+      const std::optional<sym::Expr> stride =
+          kernel.syms->stride(access.address, kernel.grid[a].var);
       if (!stride) continue;
       if (kernel.syms->is_const(*stride, 1)) score += access.store ? 6 : 4;
       if (kernel.syms->is_const(*stride, 0)) score += 2;
     }
-    if (const std::optional<i64> extent = kernel.syms->as_const(kernel.grid[a].extent); extent && *extent < 4)
+    if (const std::optional<i64> extent = kernel.syms->as_const(kernel.grid[a].extent);
+        extent && *extent < 4)
       score = 0;
     if (score > best_score) {
       best_score = score;
@@ -106,7 +109,9 @@ void map_epilogue_to_cpu(Kernel& kernel) {
   m.chunk = kLongestRow;
   m.units = kernel.grid[0].extent;
   m.serial = true;
-  m.reasons.push_back("one thread, lanes on the columns: it runs on a block that a thread of the template has finished");
+  m.reasons.push_back(
+      "one thread, lanes on the columns: it runs on a block that a thread of the template has "
+      "finished");
 }
 
 void map_to_cpu(Kernel& kernel, const Machine&) {
@@ -136,11 +141,14 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
     const Axis& axis = kernel.grid[lane];
     m.tile.push_back({axis.var, kLanes});
     m.chunk = row.empty() ? kChunkPoints : kLanes;
-    m.units = syms.mul(product_of_grid(kernel, axis.var), syms.ceildiv(axis.extent, syms.constant(m.chunk)));
-    const i64 unit_points = std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
+    m.units = syms.mul(product_of_grid(kernel, axis.var),
+                       syms.ceildiv(axis.extent, syms.constant(m.chunk)));
+    const i64 unit_points =
+        std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
     m.grain = std::max<i64>(1, kGrainPoints / std::max<i64>(1, unit_points));
-    m.reasons.push_back(m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
-                                 : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
+    m.reasons.push_back(
+        m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
+                 : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
   }
 }
 

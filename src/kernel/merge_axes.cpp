@@ -95,8 +95,8 @@ void collect_symbols(Kernel& kernel) {
     }
     for (KernelInst& i : s.insts) {
       if (i.kind == KernelOp::Index) bound.push_back(i.inst.expr);
-      if (i.kind == KernelOp::Scalar &&
-          std::find(kernel.scalars.begin(), kernel.scalars.end(), i.inst.scalar) == kernel.scalars.end())
+      if (i.kind == KernelOp::Scalar && std::find(kernel.scalars.begin(), kernel.scalars.end(),
+                                                  i.inst.scalar) == kernel.scalars.end())
         kernel.scalars.push_back(i.inst.scalar);
       for_each_expr(i.inst, use);
     }

@@ -127,7 +127,8 @@ class KernelParser {
       if (!layout.entries.empty()) COIL_TRY(in_.expect(","));
       const Error wrong = in_.error_here(str("expected a dim like d0, found {}", in_.found()));
       const std::string dim = COIL_TRY(in_.word());
-      if (dim.size() < 2 || dim.size() > 3 || dim[0] != 'd' || dim.find_first_not_of("0123456789", 1) != dim.npos)
+      if (dim.size() < 2 || dim.size() > 3 || dim[0] != 'd' ||
+          dim.find_first_not_of("0123456789", 1) != dim.npos)
         return wrong;
       LayoutEntry entry;
       entry.dim = static_cast<u32>(std::stoul(dim.substr(1)));
@@ -145,9 +146,12 @@ class KernelParser {
   Status parse_symbol() {
     const std::string word = COIL_TRY(in_.word());
     sym::Variable v;
-    v.role = word == "value" ? sym::Role::Value : word == "step" ? sym::Role::Step : sym::Role::Size;
+    v.role = word == "value"  ? sym::Role::Value
+             : word == "step" ? sym::Role::Step
+                              : sym::Role::Size;
     v.name = COIL_TRY(in_.word());
-    if (std::ranges::any_of(kernel_.symbols, [&](sym::Expr s) { return syms().var(s).name == v.name; }))
+    if (std::ranges::any_of(kernel_.symbols,
+                            [&](sym::Expr s) { return syms().var(s).name == v.name; }))
       return in_.error_here(str("{} {} is declared twice", word, v.name));
     COIL_TRY(in_.expect("in"));
     if (!in_.at(".")) v.range.lo = COIL_TRY(in_.integer());
@@ -156,7 +160,8 @@ class KernelParser {
     if (in_.peek().kind == TokenKind::Integer || in_.at("-")) v.range.hi = COIL_TRY(in_.integer());
     if (v.range.lo > v.range.hi) return in_.error_here(str("the range of {} is empty", v.name));
     const sym::Expr declared = syms().variable(v);
-    if (const auto at = scope_.find(v.name); at != scope_.end()) forward_.push_back({at->second, declared});
+    if (const auto at = scope_.find(v.name); at != scope_.end())
+      forward_.push_back({at->second, declared});
     scope_[v.name] = declared;
     kernel_.symbols.push_back(declared);
     return Ok{};
@@ -202,7 +207,8 @@ class KernelParser {
   /// Stages that go over axes of the same names and extents go over the same axes.
   void share_axes(std::vector<Axis>& loop) {
     for (Axis& a : loop) {
-      const auto [known, is_new] = stage_axes_.try_emplace({syms().var(a.var).name, a.extent}, a.var);
+      const auto [known, is_new] =
+          stage_axes_.try_emplace({syms().var(a.var).name, a.extent}, a.var);
       a.var = known->second;
       scope_[syms().var(a.var).name] = a.var;
     }
@@ -214,8 +220,10 @@ class KernelParser {
     Stage& stage = kernel_.stages.emplace_back();
     stage.closing = in_.accept("closing");
     COIL_TRY(in_.expect("stage"));
-    if (in_.accept("over")) COIL_TRY(parse_axes(stage.loop, sym::Role::Reduce));
-    else if (in_.accept("along")) COIL_TRY(parse_axes(stage.loop, sym::Role::Loop));
+    if (in_.accept("over"))
+      COIL_TRY(parse_axes(stage.loop, sym::Role::Reduce));
+    else if (in_.accept("along"))
+      COIL_TRY(parse_axes(stage.loop, sym::Role::Loop));
     share_axes(stage.loop);
     COIL_TRY(in_.expect("{"));
     while (!in_.accept("}")) COIL_TRY(parse_inst(stage));
@@ -223,7 +231,8 @@ class KernelParser {
   }
 
   Status parse_inst(Stage& stage) {
-    if (in_.at("store") || in_.at("store.sum") || in_.at("store.prod") || in_.at("store.min") || in_.at("store.max"))
+    if (in_.at("store") || in_.at("store.sum") || in_.at("store.prod") || in_.at("store.min") ||
+        in_.at("store.max"))
       return parse_store(stage);
     std::vector<std::string> targets;
     do {
@@ -252,7 +261,8 @@ class KernelParser {
     return define(stage, std::move(k), targets, dtypes);
   }
 
-  Status define(Stage& stage, KernelInst k, const std::vector<std::string>& targets, const std::vector<DType>& dtypes) {
+  Status define(Stage& stage, KernelInst k, const std::vector<std::string>& targets,
+                const std::vector<DType>& dtypes) {
     if (targets.size() != dtypes.size())
       return in_.error_here(str("{} results for {} names", dtypes.size(), targets.size()));
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -340,7 +350,8 @@ class KernelParser {
     return Ok{};
   }
 
-  /// A later index of the same name hides an earlier one: bodies that share a kernel may both have n0.
+  /// A later index of the same name hides an earlier one: bodies that share a kernel may both have
+  /// n0.
   Status parse_index(Stage& stage, const std::string& variable) {
     KernelInst k;
     k.kind = KernelOp::Index;
@@ -352,7 +363,8 @@ class KernelParser {
     COIL_TRY(in_.expect("."));
     COIL_TRY(in_.expect("."));
     k.inst.extent = syms().add(COIL_TRY(parse_expr()), syms().constant(1));
-    const Error unknown = in_.error_here(str("expected assert, wrap or clamp, found {}", in_.found()));
+    const Error unknown =
+        in_.error_here(str("expected assert, wrap or clamp, found {}", in_.found()));
     const std::optional<IndexPolicy> policy = loop_text::policy_from_name(COIL_TRY(in_.word()));
     if (!policy) return unknown;
     k.inst.policy = *policy;
@@ -372,7 +384,8 @@ class KernelParser {
     if (in_.accept("tree")) COIL_TRY(parse_tree(inst.tree));
     ops::Combine combine;
     if (const std::size_t dot = word.find('.'); dot != word.npos) {
-      auto named = ops::named_combine(word.substr(dot + 1), kernel_.val_dtypes[inst.operands[0].index]);
+      auto named =
+          ops::named_combine(word.substr(dot + 1), kernel_.val_dtypes[inst.operands[0].index]);
       if (!named) return unknown;
       combine = std::move(*named);
     } else {
@@ -389,7 +402,8 @@ class KernelParser {
     const Error wrong = in_.error_here("expected a tree like 16x4, each from 1 to 4096");
     const i64 lanes = COIL_TRY(in_.integer());
     const std::string accs = COIL_TRY(in_.word());
-    if (accs.size() < 2 || accs.size() > 5 || accs[0] != 'x' || accs.find_first_not_of("0123456789", 1) != accs.npos)
+    if (accs.size() < 2 || accs.size() > 5 || accs[0] != 'x' ||
+        accs.find_first_not_of("0123456789", 1) != accs.npos)
       return wrong;
     const int count = std::stoi(accs.substr(1));
     if (lanes < 1 || lanes > 4096 || count < 1 || count > 4096) return wrong;
@@ -408,7 +422,8 @@ class KernelParser {
     k.inst.kind = InstKind::Reduce;
     k.accumulator = kernel_.num_accumulators;
     if (target != str("a{}", k.accumulator))
-      return in_.error_here(str("accumulators are numbered in order: a{} comes here", k.accumulator));
+      return in_.error_here(
+          str("accumulators are numbered in order: a{} comes here", k.accumulator));
     if (word != "accumulate" && !word.starts_with("accumulate."))
       return in_.error_here(str("expected an instruction, found '{}'", word));
     COIL_TRY(parse_combining(k.inst, word));

@@ -33,7 +33,8 @@ class KernelTextPrinter {
   static std::string val(Val v) { return str("v{}", v.index); }
   static std::string vals(std::span<const Val> items) { return join(items, ", ", val); }
   std::string axes(const std::vector<Axis>& items) const {
-    return join(items, ", ", [&](const Axis& a) { return str("{} < {}", expr(a.var), expr(a.extent)); });
+    return join(items, ", ",
+                [&](const Axis& a) { return str("{} < {}", expr(a.var), expr(a.extent)); });
   }
 
   void head() {
@@ -44,7 +45,8 @@ class KernelTextPrinter {
       const KernelBuffer& b = kernel_.buffers[i];
       std::string text = str("%{}: {}{}", b.name, name(b.dtype), list(b.shape));
       text += layout(b);
-      if (b.layout.offset.valid() && !syms_.is_const(b.layout.offset, 0)) text += " offset " + expr(b.layout.offset);
+      if (b.layout.offset.valid() && !syms_.is_const(b.layout.offset, 0))
+        text += " offset " + expr(b.layout.offset);
       if (b.written) text += " written";
       if (b.kept) text += " kept";
       out_.raw_line(text + (i + 1 < kernel_.buffers.size() ? "," : ") {"));
@@ -69,7 +71,9 @@ class KernelTextPrinter {
 
   void symbol(sym::Expr s) {
     const sym::Variable& v = syms_.var(s);
-    const char* role = v.role == sym::Role::Value ? "value" : v.role == sym::Role::Step ? "step" : "size";
+    const char* role = v.role == sym::Role::Value  ? "value"
+                       : v.role == sym::Role::Step ? "step"
+                                                   : "size";
     const std::string lo = v.range.lo == sym::kMinInt ? "" : str("{}", v.range.lo);
     const std::string hi = v.range.hi == sym::kMaxInt ? "" : str("{}", v.range.hi);
     out_.line("{} {} in {}..{}", role, v.name, lo, hi);
@@ -79,7 +83,9 @@ class KernelTextPrinter {
     // A loop goes `over` what it reduces and `along` what it scans.
     const bool reduces = !s.loop.empty() && syms_.var(s.loop[0].var).role == sym::Role::Reduce;
     const std::string head = s.closing ? "closing stage" : "stage";
-    out_.raw_line(s.loop.empty() ? head + " {" : str("{} {} {} {{", head, reduces ? "over" : "along", axes(s.loop)));
+    out_.raw_line(s.loop.empty()
+                      ? head + " {"
+                      : str("{} {} {} {{", head, reduces ? "over" : "along", axes(s.loop)));
     out_.indent();
     for (const KernelInst& i : s.insts) inst(i);
     out_.dedent();
@@ -89,9 +95,12 @@ class KernelTextPrinter {
   std::string element(const KernelInst& k) const {
     return str("%{}{}", kernel_.buffers[k.buffer].name, list(k.inst.index));
   }
-  std::string guard(const Inst& i) const { return i.mask.valid() ? str(" if {}", val(i.mask)) : std::string(); }
+  std::string guard(const Inst& i) const {
+    return i.mask.valid() ? str(" if {}", val(i.mask)) : std::string();
+  }
   /// `v1, v2 = scan.argmax v0`; a combine without a name brings its region.
-  void combining(const std::string& left, std::string_view word, const Inst& i, const std::string& tree) {
+  void combining(const std::string& left, std::string_view word, const Inst& i,
+                 const std::string& tree) {
     const ops::Combine& c = kernel_.combines[i.combine];
     const std::string dot = c.name.empty() ? "" : "." + c.name;
     const std::string head = str("{} = {}{} {}{}", left, word, dot, vals(i.operands), tree);
@@ -99,31 +108,39 @@ class KernelTextPrinter {
     out_.raw_line(head);
   }
   static std::string tree(const ops::Tree& t) {
-    return str(" tree {}x{}{}", t.lanes, t.accs, t.block > 0 ? str(" block {}", t.block) : std::string());
+    return str(" tree {}x{}{}", t.lanes, t.accs,
+               t.block > 0 ? str(" block {}", t.block) : std::string());
   }
 
   void inst(const KernelInst& k) {
     const Inst& i = k.inst;
     switch (k.kind) {
       case KernelOp::Load: {
-        const std::string other = i.mask.valid() ? " else " + loop_text::scalar_text(i.other) : std::string();
-        return out_.line("{} = load {} {}{}{}", val(i.results[0]), name(i.dtype), element(k), guard(i), other);
+        const std::string other =
+            i.mask.valid() ? " else " + loop_text::scalar_text(i.other) : std::string();
+        return out_.line("{} = load {} {}{}{}", val(i.results[0]), name(i.dtype), element(k),
+                         guard(i), other);
       }
       case KernelOp::Store: {
         const std::string how(loop_text::combine_name(i.store_combine));
-        return out_.line("store{}{} {}, {}{}", how.empty() ? "" : ".", how, element(k), val(i.operands[0]), guard(i));
+        return out_.line("store{}{} {}, {}{}", how.empty() ? "" : ".", how, element(k),
+                         val(i.operands[0]), guard(i));
       }
       case KernelOp::Const:
-        return out_.line("{} = const {} {}", val(i.results[0]), name(i.dtype), loop_text::scalar_text(i.constant));
+        return out_.line("{} = const {} {}", val(i.results[0]), name(i.dtype),
+                         loop_text::scalar_text(i.constant));
       case KernelOp::Value: return out_.line("{} = value {}", val(i.results[0]), expr(i.expr));
-      case KernelOp::Scalar: return out_.line("{} = scalar {} {}", val(i.results[0]), name(i.dtype), i.scalar);
+      case KernelOp::Scalar:
+        return out_.line("{} = scalar {} {}", val(i.results[0]), name(i.dtype), i.scalar);
       case KernelOp::Index:
         return out_.line("{} = index {} in 0..{} {}{}", expr(i.expr), val(i.operands[0]),
-                         expr(syms_.sub(i.extent, syms_.constant(1))), loop_text::policy_name(i.policy), guard(i));
+                         expr(syms_.sub(i.extent, syms_.constant(1))),
+                         loop_text::policy_name(i.policy), guard(i));
       case KernelOp::Op: {
         const bool given = ops::info(i.op).result == ops::ResultRule::Given;
         return out_.line("{} = {}{} {}", val(i.results[0]), ops::info(i.op).name,
-                         given ? " " + std::string(name(i.dtype)) : std::string(), vals(i.operands));
+                         given ? " " + std::string(name(i.dtype)) : std::string(),
+                         vals(i.operands));
       }
       case KernelOp::Accumulate:
         return combining(str("a{}", k.accumulator), "accumulate", i, tree(i.tree));

@@ -28,7 +28,8 @@ class KernelVerifier {
     accumulated_in_.resize(kernel_.num_accumulators, kNowhere);
     finished_.resize(kernel_.num_accumulators, false);
     if (kernel_.stages.empty()) return error("there is no stage");
-    for (stage_ = 0; stage_ < kernel_.stages.size(); ++stage_) COIL_TRY(stage(kernel_.stages[stage_]));
+    for (stage_ = 0; stage_ < kernel_.stages.size(); ++stage_)
+      COIL_TRY(stage(kernel_.stages[stage_]));
     COIL_TRY(whole());
     if (const Status s = mapping(); !s.ok()) return in_context("mapping", s.error());
     return Ok{};
@@ -47,16 +48,19 @@ class KernelVerifier {
     std::vector<sym::Expr> used;
     syms_.variables(e, used);
     for (sym::Expr v : used)
-      if (!scope_.contains(v)) return error("{} uses {}, which is not in scope", syms_.text(e), syms_.var(v).name);
+      if (!scope_.contains(v))
+        return error("{} uses {}, which is not in scope", syms_.text(e), syms_.var(v).name);
     return Ok{};
   }
 
   Status buffer(const KernelBuffer& b) {
-    if (is_complex(b.dtype)) return error("complex elements are pairs of {} in a kernel", name(real_of(b.dtype)));
+    if (is_complex(b.dtype))
+      return error("complex elements are pairs of {} in a kernel", name(real_of(b.dtype)));
     for (sym::Expr e : b.shape) COIL_TRY(expr(e));
     std::set<std::pair<u32, i64>> entries;
     for (const LayoutEntry& e : b.layout.entries) {
-      if (e.dim >= b.shape.size()) return error("its layout names dim {} of {}", e.dim, b.shape.size());
+      if (e.dim >= b.shape.size())
+        return error("its layout names dim {} of {}", e.dim, b.shape.size());
       if (e.factor < 1 || !entries.insert({e.dim, e.factor}).second)
         return error("its layout has factor {} of dim {} twice or wrong", e.factor, e.dim);
       COIL_TRY(expr(e.stride));
@@ -72,22 +76,27 @@ class KernelVerifier {
     i64 bytes = size_of(b.dtype);
     for (std::size_t d = b.shape.size(); d-- > 0;) {
       const std::optional<i64> extent = syms_.as_const(b.shape[d]);
-      if (!extent || *extent < 0 || *extent > kMostKeptBytes) return error("a kept row has a small constant shape");
+      if (!extent || *extent < 0 || *extent > kMostKeptBytes)
+        return error("a kept row has a small constant shape");
       if (b.layout.entries.size() != b.shape.size() || b.layout.offset.valid() ||
-          !syms_.is_const(b.layout.entries[d].stride, bytes / size_of(b.dtype)) || b.layout.entries[d].dim != d)
+          !syms_.is_const(b.layout.entries[d].stride, bytes / size_of(b.dtype)) ||
+          b.layout.entries[d].dim != d)
         return error("a kept row is contiguous");
       bytes *= *extent;
       if (bytes > kMostKeptBytes) return error("a kept row has at most {} bytes", kMostKeptBytes);
     }
     kept_bytes_ += bytes;
-    return kept_bytes_ <= kMostKeptBytes ? Status(Ok{}) : error("kept rows have at most {} bytes in all", kMostKeptBytes);
+    return kept_bytes_ <= kMostKeptBytes
+               ? Status(Ok{})
+               : error("kept rows have at most {} bytes in all", kMostKeptBytes);
   }
 
   Status axes(const std::vector<Axis>& items) {
     for (const Axis& a : items) COIL_TRY(expr(a.extent));  // extents know symbols only
     for (const Axis& a : items) {
       if (!is_variable(a.var)) return error("an axis is no variable");
-      if (!scope_.insert(a.var).second) return error("axis {} is there twice", syms_.var(a.var).name);
+      if (!scope_.insert(a.var).second)
+        return error("axis {} is there twice", syms_.var(a.var).name);
       axes_.insert(a.var);
     }
     return Ok{};
@@ -109,7 +118,8 @@ class KernelVerifier {
     if (const Status st = axes(s.loop); !st.ok()) return in_context(where, st.error());
     for (std::size_t i = 0; i < s.insts.size(); ++i)
       if (const Status st = inst(s.insts[i]); !st.ok())
-        return in_context(str("{}, instruction {} ({})", where, i, describe(s.insts[i])), st.error());
+        return in_context(str("{}, instruction {} ({})", where, i, describe(s.insts[i])),
+                          st.error());
     if (s.loop.empty()) return Ok{};
     // What a loop left lives on in its accumulators only.
     scope_ = outer;
@@ -118,9 +128,11 @@ class KernelVerifier {
   }
 
   std::string describe(const KernelInst& k) const {
-    const std::string results = join(k.inst.results, ", ", [](Val v) { return str("v{}", v.index); });
+    const std::string results =
+        join(k.inst.results, ", ", [](Val v) { return str("v{}", v.index); });
     const std::string left = results.empty() ? "" : results + " = ";
-    const std::string at = k.buffer < kernel_.buffers.size() ? " %" + kernel_.buffers[k.buffer].name : "";
+    const std::string at =
+        k.buffer < kernel_.buffers.size() ? " %" + kernel_.buffers[k.buffer].name : "";
     switch (k.kind) {
       case KernelOp::Load: return left + "load" + at;
       case KernelOp::Store: return "store" + at;
@@ -138,7 +150,8 @@ class KernelVerifier {
 
   Status use(Val v) const {
     if (!v.valid() || v.index >= next_) return error("uses a value that is not defined yet");
-    if (v.index < ended_.size() && ended_[v.index]) return error("uses v{}, which lives in an earlier loop only", v.index);
+    if (v.index < ended_.size() && ended_[v.index])
+      return error("uses v{}, which lives in an earlier loop only", v.index);
     return Ok{};
   }
   DType dtype(Val v) const { return kernel_.val_dtypes[v.index]; }
@@ -153,16 +166,16 @@ class KernelVerifier {
     switch (k.kind) {
       case KernelOp::Load: {
         COIL_TRY(element(k));
-        if (i.mask.valid() && i.other.dtype != i.dtype) return error("the masked-off value is {}", name(i.other.dtype));
+        if (i.mask.valid() && i.other.dtype != i.dtype)
+          return error("the masked-off value is {}", name(i.other.dtype));
         return define(i, {i.dtype});
       }
       case KernelOp::Store: return store(k);
       case KernelOp::Const:
-        if (i.constant.dtype != i.dtype) return error("a constant of {} for {}", name(i.constant.dtype), name(i.dtype));
+        if (i.constant.dtype != i.dtype)
+          return error("a constant of {} for {}", name(i.constant.dtype), name(i.dtype));
         return define(i, {i.dtype});
-      case KernelOp::Value:
-        COIL_TRY(expr(i.expr));
-        return define(i, {DType::i64});
+      case KernelOp::Value: COIL_TRY(expr(i.expr)); return define(i, {DType::i64});
       case KernelOp::Scalar:
         if (std::ranges::find(kernel_.scalars, i.scalar) == kernel_.scalars.end())
           return error("scalar {} is no argument", i.scalar);
@@ -185,12 +198,14 @@ class KernelVerifier {
   }
 
   Status define(const Inst& i, const std::vector<DType>& dtypes) {
-    if (i.results.size() != dtypes.size()) return error("{} results, expected {}", i.results.size(), dtypes.size());
+    if (i.results.size() != dtypes.size())
+      return error("{} results, expected {}", i.results.size(), dtypes.size());
     for (std::size_t r = 0; r < dtypes.size(); ++r) {
       if (i.results[r].index != next_ || next_ >= kernel_.val_dtypes.size())
         return error("v{} is not the next value", i.results[r].index);
       if (kernel_.val_dtypes[next_] != dtypes[r])
-        return error("v{} is listed as {}, not {}", next_, name(kernel_.val_dtypes[next_]), name(dtypes[r]));
+        return error("v{} is listed as {}, not {}", next_, name(kernel_.val_dtypes[next_]),
+                     name(dtypes[r]));
       ++next_;
     }
     return Ok{};
@@ -199,7 +214,8 @@ class KernelVerifier {
   Status element(const KernelInst& k) const {
     if (k.buffer >= kernel_.buffers.size()) return error("there is no buffer {}", k.buffer);
     const KernelBuffer& b = kernel_.buffers[k.buffer];
-    if (k.inst.dtype != b.dtype) return error("dtype {} of a buffer of {}", name(k.inst.dtype), name(b.dtype));
+    if (k.inst.dtype != b.dtype)
+      return error("dtype {} of a buffer of {}", name(k.inst.dtype), name(b.dtype));
     if (k.inst.index.size() != b.shape.size())
       return error("{} indices for {} dims", k.inst.index.size(), b.shape.size());
     for (sym::Expr e : k.inst.index) COIL_TRY(expr(e));
@@ -218,11 +234,13 @@ class KernelVerifier {
   }
 
   Status index(const Inst& i) {
-    if (i.operands.size() != 1 || dtype(i.operands[0]) != DType::i64) return error("an index is made from one i64");
+    if (i.operands.size() != 1 || dtype(i.operands[0]) != DType::i64)
+      return error("an index is made from one i64");
     COIL_TRY(expr(i.extent));
     if (!is_variable(i.expr) || syms_.var(i.expr).role != sym::Role::Value)
       return error("an index defines a variable of role value");
-    if (!scope_.insert(i.expr).second) return error("index {} is defined twice", syms_.var(i.expr).name);
+    if (!scope_.insert(i.expr).second)
+      return error("index {} is defined twice", syms_.var(i.expr).name);
     return define(i, {});
   }
 
@@ -232,7 +250,8 @@ class KernelVerifier {
     const ops::Combine& c = kernel_.combines[i.combine];
     COIL_TRY(loop_verify::check_combine(c));
     const std::size_t elements = c.name.empty() ? c.values.size() : 1;
-    if (i.operands.size() != elements) return error("{} operands, expected {}", i.operands.size(), elements);
+    if (i.operands.size() != elements)
+      return error("{} operands, expected {}", i.operands.size(), elements);
     for (std::size_t e = 0; e < elements; ++e)
       if (dtype(i.operands[e]) != c.values[e])
         return error("takes {} as {}", name(dtype(i.operands[e])), name(c.values[e]));
@@ -244,20 +263,26 @@ class KernelVerifier {
 
   Status accumulate(const KernelInst& k) {
     COIL_TRY(combining(k.inst));
-    if (k.accumulator >= kernel_.num_accumulators) return error("there is no accumulator {}", k.accumulator);
+    if (k.accumulator >= kernel_.num_accumulators)
+      return error("there is no accumulator {}", k.accumulator);
     if (kernel_.stages[stage_].loop.empty()) return error("there is no loop to go over");
-    if (accumulated_in_[k.accumulator] != kNowhere) return error("a{} is accumulated twice", k.accumulator);
+    if (accumulated_in_[k.accumulator] != kNowhere)
+      return error("a{} is accumulated twice", k.accumulator);
     accumulated_in_[k.accumulator] = stage_;
     return define(k.inst, {});
   }
 
   Status finish(const KernelInst& k) {
-    if (k.accumulator >= kernel_.num_accumulators) return error("there is no accumulator {}", k.accumulator);
+    if (k.accumulator >= kernel_.num_accumulators)
+      return error("there is no accumulator {}", k.accumulator);
     const std::size_t from = accumulated_in_[k.accumulator];
-    if (from == kNowhere || from == stage_) return error("a{} is finished before its loop has ended", k.accumulator);
+    if (from == kNowhere || from == stage_)
+      return error("a{} is finished before its loop has ended", k.accumulator);
     if (finished_[k.accumulator]) return error("a{} is finished twice", k.accumulator);
-    if (!kernel_.stages[stage_].loop.empty()) return error("a{} is finished inside of a loop", k.accumulator);
-    if (k.inst.combine >= kernel_.combines.size()) return error("there is no combine {}", k.inst.combine);
+    if (!kernel_.stages[stage_].loop.empty())
+      return error("a{} is finished inside of a loop", k.accumulator);
+    if (k.inst.combine >= kernel_.combines.size())
+      return error("there is no combine {}", k.inst.combine);
     finished_[k.accumulator] = true;
     return define(k.inst, kernel_.combines[k.inst.combine].values);
   }
@@ -269,20 +294,23 @@ class KernelVerifier {
       if (!finished_[a]) return error("a{} is never finished", a);
     for (std::size_t b = 0; b < stored_.size(); ++b)
       if (kernel_.buffers[b].written && !stored_[b])
-        return error("buffer %{} is marked as written, and nothing stores to it", kernel_.buffers[b].name);
+        return error("buffer %{} is marked as written, and nothing stores to it",
+                     kernel_.buffers[b].name);
     return Ok{};
   }
 
   Status mapping() const {
     const Mapping& m = kernel_.mapping;
     if (!m.units.valid()) return Ok{};  // not mapped yet
-    if (m.tile.size() > kMaxTileRank) return error("a tile of rank {}; {} is the most", m.tile.size(), kMaxTileRank);
+    if (m.tile.size() > kMaxTileRank)
+      return error("a tile of rank {}; {} is the most", m.tile.size(), kMaxTileRank);
     std::set<sym::Expr> tiled;
     std::vector<TileDim> tiles = m.tile;
     tiles.insert(tiles.end(), m.closing.begin(), m.closing.end());
     for (const TileDim& t : tiles) {
       if (!axes_.contains(t.axis)) return error("a tile dim is no axis of the kernel");
-      if (!tiled.insert(t.axis).second) return error("axis {} is tiled twice", syms_.var(t.axis).name);
+      if (!tiled.insert(t.axis).second)
+        return error("axis {} is tiled twice", syms_.var(t.axis).name);
       if (t.extent < 1) return error("a tile of {} along {}", t.extent, syms_.var(t.axis).name);
     }
     if (m.grain < 1 || m.chunk < 0) return error("grain {} and chunk {}", m.grain, m.chunk);
@@ -297,7 +325,7 @@ class KernelVerifier {
   std::vector<std::size_t> accumulated_in_;  // by accumulator: the stage
   std::vector<bool> finished_;
   std::size_t stage_ = 0;
-  std::size_t next_ = 0;   // values defined so far
+  std::size_t next_ = 0;     // values defined so far
   std::vector<bool> ended_;  // by value, of earlier stages: it lived in a loop only
   i64 kept_bytes_ = 0;
   bool closing_ = false;  // stages are closing ones by now

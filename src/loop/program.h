@@ -37,8 +37,8 @@ struct LayoutEntry {
 };
 struct Layout {
   std::vector<LayoutEntry> entries;
-  sym::Expr offset;    // invalid: 0
-  bool open = false;   // the scheduler may still change it
+  sym::Expr offset;   // invalid: 0
+  bool open = false;  // the scheduler may still change it
 };
 
 /// Complex tensors are real buffers with a trailing dim of 2.
@@ -48,8 +48,8 @@ struct Buffer {
   std::vector<sym::Expr> shape;
   Layout layout;
   BufferKind kind = BufferKind::Temp;
-  u32 source = 0;    // Input: index into LoopProgram::inputs; Constant, State: into Graph::constants
-  BufferId starts;   // begins with the content of this buffer, which has the same shape and dtype
+  u32 source = 0;   // Input: index into LoopProgram::inputs; Constant, State: into Graph::constants
+  BufferId starts;  // begins with the content of this buffer, which has the same shape and dtype
 };
 
 // ---- bodies ----
@@ -83,34 +83,35 @@ enum class IndexPolicy : u8 {
   Clamp,   // to the nearest valid one
 };
 
-/// How a store brings a new value together with the one that is there. The buffer `starts` as another.
+/// How a store brings a new value together with the one that is there. The buffer `starts` as
+/// another.
 enum class StoreCombine : u8 { None, Sum, Prod, Min, Max };
 
 struct Inst {
   InstKind kind = InstKind::Op;
   ops::ScalarOp op = ops::ScalarOp::add;
-  DType dtype = DType::f32;      // of the result; Store: of the buffer
-  std::vector<Val> operands;     // Op; Store, Index: the one value; Reduce, Scan: the lifted elements
-  std::vector<Val> results;      // one; Reduce, Scan: one for each partial value; Store, Index: none
-  BufferId buffer;               // Load, Store
+  DType dtype = DType::f32;   // of the result; Store: of the buffer
+  std::vector<Val> operands;  // Op; Store, Index: the one value; Reduce, Scan: the lifted elements
+  std::vector<Val> results;   // one; Reduce, Scan: one for each partial value; Store, Index: none
+  BufferId buffer;            // Load, Store
   std::vector<sym::Expr> index;  // Load, Store: one expression for each logical dim
-  Val mask;                      // Load, Store, Index: a bool, or invalid; a masked-off index is 0, unchecked
-  ops::Scalar other;             // Load with mask: what a masked-off load gives
-  ops::Scalar constant;          // Const
-  sym::Expr expr;                // Value: the expression; Index: the variable it defines
-  sym::Expr extent;              // Index: valid values are 0..extent-1
+  Val mask;           // Load, Store, Index: a bool, or invalid; a masked-off index is 0, unchecked
+  ops::Scalar other;  // Load with mask: what a masked-off load gives
+  ops::Scalar constant;  // Const
+  sym::Expr expr;        // Value: the expression; Index: the variable it defines
+  sym::Expr extent;      // Index: valid values are 0..extent-1
   IndexPolicy policy = IndexPolicy::Assert;
   StoreCombine store_combine = StoreCombine::None;
-  u32 scalar = 0;                // Scalar: index into LoopProgram::scalars
-  u32 combine = 0;               // Reduce, Scan: index into Body::combines
-  ops::Tree tree;                // Reduce
+  u32 scalar = 0;   // Scalar: index into LoopProgram::scalars
+  u32 combine = 0;  // Reduce, Scan: index into Body::combines
+  ops::Tree tree;   // Reduce
 };
 
 /// One stage. Insts before the first Reduce run for each point of all dims; Reduce insts stand
 /// together; insts after them run for each point of the parallel dims and use neither reduce
 /// variables nor values from before. Without Reduce all insts run for each point. A reduced element
-/// is lifted by the Reduce itself: its operands are the elements as loaded (argmax adds the position
-/// along the reduce dims in row-major order).
+/// is lifted by the Reduce itself: its operands are the elements as loaded (argmax adds the
+/// position along the reduce dims in row-major order).
 struct Body {
   std::string name;
   std::vector<Dim> dims;  // parallel ones first
@@ -133,12 +134,13 @@ struct Access {
   std::vector<sym::Expr> index;
 };
 
-/// c[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; accumulated in compute_dtype of the operands,
-/// rounded once; integers wrap.
+/// c[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; accumulated in compute_dtype of the
+/// operands, rounded once; integers wrap.
 struct Gemm {};
 
-/// y[n, oc, ...] = sum over ic, kernel of x[n, ic, ...] * w (+ bias); operands x [n, ic, spatial...],
-/// w [oc, ic/groups, kernel...] (transposed: [ic, oc/groups, kernel...]), optional bias [oc].
+/// y[n, oc, ...] = sum over ic, kernel of x[n, ic, ...] * w (+ bias); operands x [n, ic,
+/// spatial...], w [oc, ic/groups, kernel...] (transposed: [ic, oc/groups, kernel...]), optional
+/// bias [oc].
 struct Conv {
   std::vector<i64> stride, padding, dilation, output_padding;
   i64 groups = 1;
@@ -146,15 +148,16 @@ struct Conv {
 };
 
 /// y = softmax(q k^T * scale + mask) v; q [b, h, m, d], k [b, hk, n, d], v [b, hk, n, e], optional
-/// mask [b, h, m, n] (bool: keep; float: added); h is a multiple of hk. A row with nothing kept is 0.
+/// mask [b, h, m, n] (bool: keep; float: added); h is a multiple of hk. A row with nothing kept is
+/// 0.
 struct Attention {
   double scale = 1;
   bool causal = false;  // key j is kept for query i where j <= i
   bool has_mask = false;
 };
 
-/// Along the last dim of x [rows, n]; results values [rows, k] and i64 indices [rows, k]; k = n for a
-/// full sort. Stable; NaN counts as the largest.
+/// Along the last dim of x [rows, n]; results values [rows, k] and i64 indices [rows, k]; k = n for
+/// a full sort. Stable; NaN counts as the largest.
 struct Sort {
   bool descending = false;
   bool is_topk = false;
@@ -193,10 +196,11 @@ struct For {
 struct Control {
   std::string name;
   std::variant<If, While, For> kind;
-  std::vector<u32> programs;        // indices into LoopProgram::subprograms
-  std::vector<BufferId> carried;    // initial values; results[i] is the final one of carried[i]
-  std::vector<BufferId> operands;   // read only (If: all operands)
-  std::vector<BufferId> results;    // If: outputs; While, For: carried, then (For) stacked [extent, ...]
+  std::vector<u32> programs;       // indices into LoopProgram::subprograms
+  std::vector<BufferId> carried;   // initial values; results[i] is the final one of carried[i]
+  std::vector<BufferId> operands;  // read only (If: all operands)
+  std::vector<BufferId>
+      results;  // If: outputs; While, For: carried, then (For) stacked [extent, ...]
   std::vector<ValueId> from;
   std::vector<LocId> locs;
 };
@@ -271,7 +275,8 @@ Layout strided_layout(std::span<const sym::Expr> strides, sym::Expr offset);
 /// Text form: parse_program(to_text(p)) prints the same text again.
 std::string to_text(const LoopProgram& program);
 Result<LoopProgram> parse_program(std::string_view text, const std::string& file);
-/// SSA order, dtypes, extents, the rules stated at Body, one definition of each buffer before its use.
+/// SSA order, dtypes, extents, the rules stated at Body, one definition of each buffer before its
+/// use.
 Status verify(const LoopProgram& program);
 
 }  // namespace coil

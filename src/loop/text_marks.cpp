@@ -118,8 +118,7 @@ bool inputs_are_plain(const LoopProgram& program) {
 
 Side<BufferId, bool> open_by_default(const LoopProgram& program) {
   Side<BufferId, bool> open(program.buffers.size());
-  for (BufferId id : program.buffers.ids())
-    open[id] = program.buffers[id].kind == BufferKind::Temp;
+  for (BufferId id : program.buffers.ids()) open[id] = program.buffers[id].kind == BufferKind::Temp;
   for (const ProgramOutput& output : program.outputs)
     if (output.buffer.valid()) open[output.buffer] = false;
   return open;

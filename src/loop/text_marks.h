@@ -21,10 +21,11 @@ Result<ops::Scalar> parse_scalar(TextReader& in, DType dtype);
 bool is_contiguous(sym::Arena& syms, const Buffer& buffer);
 /// Whether the layout has one entry with factor 1 for each dim, in order.
 bool is_strided(const Layout& layout, std::size_t ndim);
-/// Whether all outputs are whole, contiguous, distinct temporaries in the order of the buffers: then
-/// the word `output` at the buffers says it all.
+/// Whether all outputs are whole, contiguous, distinct temporaries in the order of the buffers:
+/// then the word `output` at the buffers says it all.
 bool outputs_are_marked(const LoopProgram& program);
-/// Whether inputs are buffers in order, named as their buffers are: then no `inputs` line is needed.
+/// Whether inputs are buffers in order, named as their buffers are: then no `inputs` line is
+/// needed.
 bool inputs_are_plain(const LoopProgram& program);
 /// The default of Layout::open: temporaries that are no output.
 Side<BufferId, bool> open_by_default(const LoopProgram& program);

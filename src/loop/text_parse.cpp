@@ -123,10 +123,8 @@ Status ProgramParser::parse_buffers() {
   if (in_.accept("starts")) buffer.starts = COIL_TRY(parse_buffer());
   bool marked = false;
   COIL_TRY(parse_kind(buffer, marked));
-  const bool is_constant =
-      buffer.kind == BufferKind::Constant || buffer.kind == BufferKind::State;
-  if (is_constant && names.size() > 1 &&
-      program_.storages.back().source != StorageSource::Absent)
+  const bool is_constant = buffer.kind == BufferKind::Constant || buffer.kind == BufferKind::State;
+  if (is_constant && names.size() > 1 && program_.storages.back().source != StorageSource::Absent)
     return in_.error_here("constants with data are declared one by one");
   for (const std::string& name : names) {
     buffer.name = name;
@@ -182,7 +180,8 @@ Result<Layout> ProgramParser::parse_layout_entries() {
   return layout;
 }
 
-/// After a buffer, `output` alone marks it; with what is returned after it, it is the next declaration.
+/// After a buffer, `output` alone marks it; with what is returned after it, it is the next
+/// declaration.
 bool ProgramParser::at_output_mark() const {
   if (!in_.at("output") || in_.peek(1).kind == TokenKind::Name) return false;
   const std::string_view next = in_.peek(1).text;
@@ -439,8 +438,8 @@ Result<DType> ProgramParser::parse_dtype() {
 
 Result<LoopProgram> parse_program(std::string_view text, const std::string& file) {
   TextReader in(text, file);
-  LoopProgram program = COIL_TRY(
-      loop_text::ProgramParser(in, std::make_shared<sym::Arena>(), {}, 0).parse());
+  LoopProgram program =
+      COIL_TRY(loop_text::ProgramParser(in, std::make_shared<sym::Arena>(), {}, 0).parse());
   if (!in.at_end()) return in.error_here(str("expected the end, found {}", in.found()));
   return program;
 }

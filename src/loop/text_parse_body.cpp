@@ -118,7 +118,8 @@ Status BodyParser::parse_index(const std::string& variable) {
   COIL_TRY(in_.expect("."));
   sym::Arena& syms = program_.syms_;
   inst.extent = syms.add(COIL_TRY(program_.parse_expr(scope_)), syms.constant(1));
-  const Error unknown = in_.error_here(str("expected assert, wrap or clamp, found {}", in_.found()));
+  const Error unknown =
+      in_.error_here(str("expected assert, wrap or clamp, found {}", in_.found()));
   const std::optional<IndexPolicy> policy = policy_from_name(COIL_TRY(in_.word()));
   if (!policy) return unknown;
   inst.policy = *policy;

@@ -183,8 +183,7 @@ std::string Printer::buffer_type(BufferId id, bool marked) const {
     if (b.layout.offset.valid() && !syms_.is_const(b.layout.offset, 0))
       text += " offset " + expr(b.layout.offset);
   }
-  if (b.layout.open != open_.get(id))
-    text += b.layout.open ? " open" : " fixed";
+  if (b.layout.open != open_.get(id)) text += b.layout.open ? " open" : " fixed";
   if (b.starts.valid()) text += " starts " + buffer(b.starts);
   switch (b.kind) {
     case BufferKind::Input: return text + " input";
@@ -221,8 +220,8 @@ void Printer::print_outputs() {
 }
 
 std::string Printer::output_window(const ProgramOutput& output) const {
-  std::string text = str("{} : {}{}", buffer(output.buffer), name(output.dtype),
-                         list(output.shape));
+  std::string text =
+      str("{} : {}{}", buffer(output.buffer), name(output.dtype), list(output.shape));
   if (output.strides != contiguous_strides(syms_, output.shape))
     text += " strides " + list(output.strides);
   if (output.offset.valid() && !syms_.is_const(output.offset, 0))
@@ -250,13 +249,12 @@ void Printer::print_output(const ProgramOutput& output) {
 
 /// "int 3", "float 0.5", "bool true", "string \"x\"" or "none".
 std::string Printer::constant_text(const Arg& arg) const {
-  return std::visit(
-      Overloaded{[&](sym::Expr e) { return "int " + expr(e); },
-                 [&](double v) { return "float " + float_text(v); },
-                 [&](bool v) { return std::string(v ? "bool true" : "bool false"); },
-                 [&](const std::string& v) { return "string " + quoted(v); },
-                 [&](const auto&) { return std::string("none"); }},
-      arg);
+  return std::visit(Overloaded{[&](sym::Expr e) { return "int " + expr(e); },
+                               [&](double v) { return "float " + float_text(v); },
+                               [&](bool v) { return std::string(v ? "bool true" : "bool false"); },
+                               [&](const std::string& v) { return "string " + quoted(v); },
+                               [&](const auto&) { return std::string("none"); }},
+                    arg);
 }
 
 void Printer::print_body(const Body& body) {
@@ -323,9 +321,9 @@ void Printer::print_combining(const Body& body, const Inst& inst) {
   std::string tree;
   if (is_reduce) tree = str(" tree {}x{}", inst.tree.lanes, inst.tree.accs);
   if (is_reduce && inst.tree.block != 0) tree += str(" block {}", inst.tree.block);
-  const std::string head = str("{} = {}{}{} {}{}{}", vals(inst.results),
-                               is_reduce ? "reduce" : "scan", combine.name.empty() ? "" : ".",
-                               combine.name, vals(inst.operands), over, tree);
+  const std::string head =
+      str("{} = {}{}{} {}{}{}", vals(inst.results), is_reduce ? "reduce" : "scan",
+          combine.name.empty() ? "" : ".", combine.name, vals(inst.operands), over, tree);
   if (!combine.name.empty()) return out_.raw_line(head);
   print_region(out_, head, combine);
 }
@@ -335,8 +333,8 @@ std::string Printer::structured_attrs(const Structured& node) const {
     return "[" + join(v, ", ", [](i64 i) { return str("{}", i); }) + "]";
   };
   const auto conv = [&](const Conv& c) {
-    std::string text = str(" stride {} padding {} dilation {}", ints(c.stride), ints(c.padding),
-                           ints(c.dilation));
+    std::string text =
+        str(" stride {} padding {} dilation {}", ints(c.stride), ints(c.padding), ints(c.dilation));
     if (c.transposed) text += " transposed output_padding " + ints(c.output_padding);
     if (c.groups != 1) text += str(" groups {}", c.groups);
     return "conv " + node.name + text;
@@ -349,9 +347,9 @@ std::string Printer::structured_attrs(const Structured& node) const {
     return str("{} {}{}", s.is_topk ? "topk" : "sort", node.name,
                s.descending ? " descending" : "");
   };
-  return std::visit(Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention,
-                               sort},
-                    node.attrs);
+  return std::visit(
+      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort},
+      node.attrs);
 }
 
 void Printer::print_structured(const Structured& node) {

@@ -15,8 +15,8 @@ void print_region(TextWriter& out, const std::string& head, const ops::Combine& 
 /// Reads what print_region writes, from the word `from` on.
 Result<ops::Combine> parse_region(TextReader& in);
 
-/// The dtype that an op gives: by its rule from the operands, or `given`. There are as many operands
-/// as the op's row says.
+/// The dtype that an op gives: by its rule from the operands, or `given`. There are as many
+/// operands as the op's row says.
 DType result_dtype(ops::ScalarOp op, std::span<const DType> operands, DType given);
 
 }  // namespace coil::loop_text

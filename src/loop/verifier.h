@@ -80,8 +80,8 @@ class BodyVerifier {
   const ProgramVerifier& program_;
   const Body& body_;
   sym::Arena& syms_;
-  Vars vars_;            // what index expressions may use now
-  Vars index_vars_;      // those of Index instructions
+  Vars vars_;        // what index expressions may use now
+  Vars index_vars_;  // those of Index instructions
   std::set<std::string> names_;
   std::size_t next_ = 0;   // values defined so far
   std::size_t first_ = 0;  // values below are from before a reduction, out of reach now

@@ -79,8 +79,8 @@ Status ProgramVerifier::verify_tables() const {
 
 Status ProgramVerifier::verify_buffer(BufferId id) const {
   const Buffer& buffer = program_.buffers[id];
-  if (is_complex(buffer.dtype)) return error("complex elements are pairs of {} in level 1",
-                                             name(real_of(buffer.dtype)));
+  if (is_complex(buffer.dtype))
+    return error("complex elements are pairs of {} in level 1", name(real_of(buffer.dtype)));
   COIL_TRY(check_exprs(buffer.shape, sizes_));
   std::set<std::pair<u32, i64>> entries;
   for (const LayoutEntry& entry : buffer.layout.entries) {
@@ -229,8 +229,7 @@ Status ProgramVerifier::collect_writes() {
     });
     COIL_TRY(status);
   }
-  if (seen.size() !=
-      program_.bodies.size() + program_.structured.size() + program_.controls.size())
+  if (seen.size() != program_.bodies.size() + program_.structured.size() + program_.controls.size())
     return error("a body or node is not in the order");
   return Ok{};
 }

@@ -27,9 +27,7 @@ std::string_view kind_name(InstKind kind) {
   COIL_UNREACHABLE();
 }
 
-bool is_shift(ops::ScalarOp op) {
-  return op == ops::ScalarOp::shl || op == ops::ScalarOp::shr;
-}
+bool is_shift(ops::ScalarOp op) { return op == ops::ScalarOp::shl || op == ops::ScalarOp::shr; }
 
 }  // namespace
 
@@ -89,7 +87,8 @@ Status check_combine(const ops::Combine& combine) {
     const DType want = combine.values[i];
     if (is_complex(want) || is_narrow_float(want))
       return error("a combine does not compute in {}", name(want));
-    if (combine.identity[i].dtype != want) return error("start {} of a combine is not {}", i, name(want));
+    if (combine.identity[i].dtype != want)
+      return error("start {} of a combine is not {}", i, name(want));
     if (combine.results[i] >= dtypes.size() || dtypes[combine.results[i]] != want)
       return error("result {} of a combine is not {}", i, name(want));
   }
@@ -100,11 +99,11 @@ BodyVerifier::BodyVerifier(const ProgramVerifier& program, const Body& body)
     : program_(program), body_(body), syms_(program.syms_), vars_(program.sizes_) {}
 
 std::string BodyVerifier::describe(const Inst& inst) const {
-  const std::string results =
-      join(inst.results, ", ", [](Val v) { return str("v{}", v.index); });
+  const std::string results = join(inst.results, ", ", [](Val v) { return str("v{}", v.index); });
   const std::string_view word =
       inst.kind == InstKind::Op ? ops::info(inst.op).name : kind_name(inst.kind);
-  std::string text = str("body {}: {}{}{}", body_.name, results, results.empty() ? "" : " = ", word);
+  std::string text =
+      str("body {}: {}{}{}", body_.name, results, results.empty() ? "" : " = ", word);
   if (inst.buffer.valid() && inst.buffer.index < program_.program_.buffers.size())
     text += " " + program_.name_of(inst.buffer);
   return text;
@@ -120,10 +119,9 @@ Status BodyVerifier::verify() {
     if (!s.ok()) return in_context(describe(inst), s.error());
   }
   if (next_ != body_.val_dtypes.size())
-    return error("{}: {} values are defined, {} are listed", where, next_,
-                 body_.val_dtypes.size());
-  const bool has_reduce = std::ranges::any_of(
-      body_.dims, [](const Dim& dim) { return dim.kind == DimKind::Reduce; });
+    return error("{}: {} values are defined, {} are listed", where, next_, body_.val_dtypes.size());
+  const bool has_reduce =
+      std::ranges::any_of(body_.dims, [](const Dim& dim) { return dim.kind == DimKind::Reduce; });
   if (has_reduce && !reducing_) return error("{}: reduce dims, and nothing reduces", where);
   return Ok{};
 }
@@ -132,8 +130,7 @@ Status BodyVerifier::verify_dims() {
   DimKind kind = DimKind::Parallel;
   for (const Dim& dim : body_.dims) {
     COIL_TRY(program_.check_expr(dim.extent, program_.sizes_));
-    if (!dim.var.valid() || dim.var.index >= syms_.size() ||
-        syms_.kind(dim.var) != sym::Kind::Var)
+    if (!dim.var.valid() || dim.var.index >= syms_.size() || syms_.kind(dim.var) != sym::Kind::Var)
       return error("a dim is no variable");
     const sym::Variable& var = syms_.var(dim.var);
     const sym::Role role = dim.kind == DimKind::Reduce ? sym::Role::Reduce : sym::Role::Loop;
@@ -141,8 +138,8 @@ Status BodyVerifier::verify_dims() {
     if (!is_word(var.name) || !names_.insert(var.name).second)
       return error("dim '{}' needs a name of its own", var.name);
     const bool ordered = kind == DimKind::Parallel || (kind == dim.kind && kind == DimKind::Reduce);
-    if (!ordered) return error("dim {}: parallel dims come first, then reduce dims or one scan dim",
-                               var.name);
+    if (!ordered)
+      return error("dim {}: parallel dims come first, then reduce dims or one scan dim", var.name);
     kind = dim.kind;
     vars_.insert(dim.var);
     if (body_.init) COIL_TRY(program_.check_expr(dim.extent, {}));
@@ -174,8 +171,7 @@ Status BodyVerifier::verify_phase(const Inst& inst) {
 Status BodyVerifier::verify_inst(const Inst& inst) {
   COIL_TRY(verify_phase(inst));
   for (Val v : inst.operands) COIL_TRY(use(v));
-  const std::size_t results =
-      inst.kind == InstKind::Store || inst.kind == InstKind::Index ? 0 : 1;
+  const std::size_t results = inst.kind == InstKind::Store || inst.kind == InstKind::Index ? 0 : 1;
   if (inst.kind == InstKind::Reduce || inst.kind == InstKind::Scan) {
     COIL_TRY(verify_combining(inst));
     return define_results(inst);

@@ -92,8 +92,8 @@ Status ProgramVerifier::verify_gemm(const Structured& node) const {
     return error("the operands are {} and {}", name(dtype),
                  name(program_.buffers[node.inputs[1].buffer].dtype));
   const DType result = program_.buffers[node.outputs[0].buffer].dtype;
-  if (is_float(dtype) != is_float(result)) return error("{} operands give {}", name(dtype),
-                                                        name(result));
+  if (is_float(dtype) != is_float(result))
+    return error("{} operands give {}", name(dtype), name(result));
   return Ok{};
 }
 

@@ -125,7 +125,8 @@ Access reshape(sym::Arena& syms, const sym::Prover& prover, const Access& access
   const std::vector<std::size_t> new_dims = long_dims(syms, shape);
   const Exprs from = pick(access.extents, old_dims), to = pick(shape, new_dims);
   const Exprs to_vars = pick(vars, new_dims);
-  const bool empty = std::any_of(from.begin(), from.end(), [&](Expr e) { return syms.is_const(e, 0); });
+  const bool empty =
+      std::any_of(from.begin(), from.end(), [&](Expr e) { return syms.is_const(e, 0); });
   if (!empty) {
     for (const DimGroup& g : match_dims(syms, prover, from, to)) {
       const std::size_t old_count = g.old_end - g.old_begin, new_count = g.new_end - g.new_begin;

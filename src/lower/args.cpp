@@ -59,9 +59,7 @@ i64 Args::fixed(std::string_view name, Expr value) const {
   return *number;
 }
 
-i64 Args::integer(std::string_view name) const {
-  return fixed(name, size(name));
-}
+i64 Args::integer(std::string_view name) const { return fixed(name, size(name)); }
 
 std::vector<i64> Args::integers(std::string_view name) const {
   std::vector<i64> out;

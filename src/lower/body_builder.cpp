@@ -18,9 +18,8 @@ BodyBuilder::BodyBuilder(Lowering& l, const std::string& name) : l_(l) {
 
 Expr BodyBuilder::dim(Expr extent) {
   const Expr var = fresh_var(syms(), str("i{}", parallel_++), sym::Role::Loop, extent);
-  const auto first_reduced = std::find_if(body_.dims.begin(), body_.dims.end(), [](const Dim& d) {
-    return d.kind == DimKind::Reduce;
-  });
+  const auto first_reduced = std::find_if(body_.dims.begin(), body_.dims.end(),
+                                          [](const Dim& d) { return d.kind == DimKind::Reduce; });
   body_.dims.insert(first_reduced, {var, extent, DimKind::Parallel});
   return var;
 }
@@ -131,14 +130,16 @@ Val BodyBuilder::scalar(u32 number, DType dtype) {
 
 Val BodyBuilder::op(ScalarOp op, std::vector<Val> operands) {
   const ops::ScalarInfo& row = ops::info(op);
-  COIL_CHECK(operands.size() == static_cast<std::size_t>(row.arity), "{} takes {} operands", row.name,
-             row.arity);
+  COIL_CHECK(operands.size() == static_cast<std::size_t>(row.arity), "{} takes {} operands",
+             row.name, row.arity);
   const DType operand = dtype(operands[op == ScalarOp::where ? 1 : 0]);
   // Which dtypes an op takes is not asked at level 0.
-  if (!ops::accepts(op, operand)) throw BuildError{error("{} does not take {}", row.name, name(operand))};
+  if (!ops::accepts(op, operand))
+    throw BuildError{error("{} does not take {}", row.name, name(operand))};
   COIL_CHECK(row.arity < 2 || dtype(operands.back()) == operand || op == ScalarOp::shl ||
                  op == ScalarOp::shr,
-             "{} of {} and {}, in {}", row.name, name(operand), name(dtype(operands.back())), body_.name);
+             "{} of {} and {}, in {}", row.name, name(operand), name(dtype(operands.back())),
+             body_.name);
   Inst inst;
   inst.kind = InstKind::Op;
   inst.op = op;
@@ -265,8 +266,8 @@ Rows make_rows(BodyBuilder& b, const Access& in, const std::vector<bool>& reduce
   }
   const Layout& layout = b.lowering().program.buffers[in.buffer].layout;
   const Expr place = address(syms, layout, in.index);
-  // A stride that is not constant is taken for a large one: it steps over a whole dynamic row. A dim
-  // of one element has no neighbours, whatever its stride.
+  // A stride that is not constant is taken for a large one: it steps over a whole dynamic row. A
+  // dim of one element has no neighbours, whatever its stride.
   const auto stride = [&](std::size_t k) {
     if (syms.is_const(in.extents[k], 1)) return sym::kMaxInt;
     const auto s = syms.stride(place, in.vars[k]);
@@ -281,7 +282,8 @@ Rows make_rows(BodyBuilder& b, const Access& in, const std::vector<bool>& reduce
     rows.tree = choose_tree({partial, 1, false});
     return rows;
   }
-  // Neighbours that are one line in memory are one dim: rows are long, and their tree has few tails.
+  // Neighbours that are one line in memory are one dim: rows are long, and their tree has few
+  // tails.
   const auto one_line = [&](std::size_t outer, std::size_t below) {
     const auto x = syms.stride(place, in.vars[outer]), y = syms.stride(place, in.vars[below]);
     return x && y && *x == syms.mul(*y, in.extents[below]);

@@ -46,7 +46,8 @@ class ComplexBody {
   Parts add(Parts x, Parts y) { return {b.add(x.re, y.re), b.add(x.im, y.im)}; }
   Parts sub(Parts x, Parts y) { return {b.sub(x.re, y.re), b.sub(x.im, y.im)}; }
   Parts mul(Parts x, Parts y) {
-    return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)), b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
+    return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)),
+            b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
   }
   /// Smith, "Algorithm 116: complex division" (1962): scaled by the larger part of the divisor.
   Parts div(Parts x, Parts y) {

@@ -53,7 +53,8 @@ Access Lowering::access(ValueId v) const {
 }
 
 Expr Lowering::extent(const Access& a, i64 dim) const {
-  return a.extents.at(static_cast<std::size_t>(dim < 0 ? dim + static_cast<i64>(a.extents.size()) : dim));
+  return a.extents.at(
+      static_cast<std::size_t>(dim < 0 ? dim + static_cast<i64>(a.extents.size()) : dim));
 }
 
 std::string Lowering::fresh(std::set<std::string>& taken, const std::string& base) {

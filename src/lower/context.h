@@ -35,7 +35,9 @@ class Lowering {
   const Type& type(ValueId v) const { return graph.type(v); }
   const std::string& name_of(ValueId v) const { return graph.values[v].name; }
   /// The first result's name: what the bodies of the present node are named after.
-  const std::string& name() const { return node_->outs.empty() ? node_->op : name_of(node_->outs.front()); }
+  const std::string& name() const {
+    return node_->outs.empty() ? node_->op : name_of(node_->outs.front());
+  }
   bool used(ValueId v) const { return uses_.get(v) > 0; }
   Error unsupported_case(std::string_view why) const;
 

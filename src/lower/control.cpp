@@ -41,7 +41,8 @@ Result<std::vector<BufferId>> operand_buffers(Lowering& l, const std::vector<Val
     }
     for (u32 sub : l.node().subgraphs) {
       const Graph& graph = l.graph.subgraphs.at(sub);
-      if (!l.type(v).expr.valid() || graph.type(graph.inputs.at(place).value).expr != l.type(v).expr)
+      if (!l.type(v).expr.valid() ||
+          graph.type(graph.inputs.at(place).value).expr != l.type(v).expr)
         return l.unsupported_case("a number as operand");
     }
   }
@@ -57,7 +58,9 @@ Result<Control> begin_control(Lowering& l, const Node& node) {
   return c;
 }
 
-void finish_control(Lowering& l, Control c) { l.program.order.push_back(l.program.controls.add(std::move(c))); }
+void finish_control(Lowering& l, Control c) {
+  l.program.order.push_back(l.program.controls.add(std::move(c)));
+}
 
 void add_results(Lowering& l, const Node& node, Control& c) {
   for (ValueId out : node.outs) {
@@ -110,8 +113,8 @@ Status lower_while(Lowering& l, const Node& node) {
 
 namespace {
 
-/// The inputs of a scan's sub-program that stand for one slice each of xs become inputs for the whole
-/// of xs, read at the step.
+/// The inputs of a scan's sub-program that stand for one slice each of xs become inputs for the
+/// whole of xs, read at the step.
 void read_slices(Lowering& l, LoopProgram& body, std::size_t first, const std::vector<BufferId>& xs,
                  Expr step) {
   for (std::size_t k = 0; k < xs.size(); ++k) {
@@ -130,7 +133,8 @@ void read_slices(Lowering& l, LoopProgram& body, std::size_t first, const std::v
   }
 }
 
-/// Whether a slice is used otherwise than by loads: whole, by control flow, as a start or an output.
+/// Whether a slice is used otherwise than by loads: whole, by control flow, as a start or an
+/// output.
 bool used_whole(const LoopProgram& body, BufferId buffer) {
   for (const Control& c : body.controls)
     for (const auto* list : {&c.carried, &c.operands})

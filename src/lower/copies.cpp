@@ -34,8 +34,8 @@ Status triangle(Lowering& l, const Args& args, Triangle which) {
   const Exprs at = b.dims(in.extents);
   const Expr column = at.at(at.size() - 1), row = at.at(at.size() - 2);
   const Expr distance = syms.sub(column, row), diagonal = args.size("diagonal");
-  const Val kept = b.test(which == Triangle::Lower ? syms.le(distance, diagonal)
-                                                   : syms.le(diagonal, distance));
+  const Val kept =
+      b.test(which == Triangle::Lower ? syms.le(distance, diagonal) : syms.le(diagonal, distance));
   b.store(out, at, b.load_if(kept, zero_of(l.dtype_of(in)), in, at));
   b.finish();
   return Ok{};
@@ -69,7 +69,8 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
       return l.unsupported_case("real and complex tensors together");
     const Access& part = l.access(v);
     // An empty 1-d tensor is let through by PyTorch, whatever the others look like.
-    if (part.extents.size() == l.program.buffers[out].shape.size() && !syms.is_const(part.extents[d], 0))
+    if (part.extents.size() == l.program.buffers[out].shape.size() &&
+        !syms.is_const(part.extents[d], 0))
       parts.push_back(part);
   }
   BodyBuilder b(l, l.name());
@@ -92,7 +93,8 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
     b.store(out, at, b.cast(b.integer(compute_dtype(dtype), 0), dtype));
   } else {
     Val v = pieces.back().second;
-    for (std::size_t k = pieces.size() - 1; k-- > 0;) v = b.where(pieces[k].first, pieces[k].second, v);
+    for (std::size_t k = pieces.size() - 1; k-- > 0;)
+      v = b.where(pieces[k].first, pieces[k].second, v);
     b.store(out, at, v);
   }
   b.finish();
@@ -123,10 +125,14 @@ Status lower_constant_pad(Lowering& l, const Node& node, const Args& args) {
   const auto* integer = std::get_if<Expr>(&value);
   const auto fixed = integer ? syms.as_const(*integer) : std::nullopt;
   ops::Scalar other = zero_of(dtype);
-  if (number) other = ops::Scalar::of_float(dtype, *number);
-  else if (fixed) other = ops::Scalar::of_int(dtype, *fixed);
-  else if (std::holds_alternative<bool>(value)) other = ops::Scalar::of_int(dtype, args.flag("value"));
-  else return l.unsupported_case("a fill value that is known only at run time");
+  if (number)
+    other = ops::Scalar::of_float(dtype, *number);
+  else if (fixed)
+    other = ops::Scalar::of_int(dtype, *fixed);
+  else if (std::holds_alternative<bool>(value))
+    other = ops::Scalar::of_int(dtype, args.flag("value"));
+  else
+    return l.unsupported_case("a fill value that is known only at run time");
   if (number && !is_float(dtype)) other = ops::Scalar::of_int(dtype, static_cast<i64>(*number));
   b.store(out, at, b.load_if(b.test(inside), other, in, point));
   b.finish();
@@ -164,7 +170,8 @@ Status lower_roll(Lowering& l, const Node&, const Args& args) {
       return;
     }
     for (std::size_t k = 0; k < dims.size(); ++k) {
-      const std::size_t d = static_cast<std::size_t>(dims[k] < 0 ? dims[k] + static_cast<i64>(rank) : dims[k]);
+      const std::size_t d =
+          static_cast<std::size_t>(dims[k] < 0 ? dims[k] + static_cast<i64>(rank) : dims[k]);
       point[d] = rolled(point[d], shifts.at(k), in.extents[d]);
     }
   });
@@ -180,8 +187,10 @@ Status lower_repeat(Lowering& l, const Node&, const Args& args) {
     for (std::size_t k = lead; k < point.size(); ++k) {
       const Expr extent = in.extents[k - lead];
       const bool once = k < repeats.size() ? syms.is_const(repeats[k], 1) : true;
-      if (syms.is_const(extent, 1)) inner.push_back(syms.constant(0));
-      else inner.push_back(once ? point[k] : syms.mod(point[k], extent));
+      if (syms.is_const(extent, 1))
+        inner.push_back(syms.constant(0));
+      else
+        inner.push_back(once ? point[k] : syms.mod(point[k], extent));
     }
     point = inner;
   });

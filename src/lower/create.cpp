@@ -39,8 +39,10 @@ Status lower_full(Lowering& l, const Node& node, const Args& args) {
   return fill(l, [&](BodyBuilder& b, const Exprs& at) {
     if (is_complex(result)) {
       Complex z;
-      if (const auto* c = std::get_if<Complex>(&value)) z = *c;
-      else z.re = args.number(args.schema().arg_index("fill_value") >= 0 ? "fill_value" : "s");
+      if (const auto* c = std::get_if<Complex>(&value))
+        z = *c;
+      else
+        z.re = args.number(args.schema().arg_index("fill_value") >= 0 ? "fill_value" : "s");
       return real_or_imaginary(b, z, at.back(), real_of(result));
     }
     if (const auto* x = std::get_if<double>(&value); x && is_int(result))
@@ -72,7 +74,8 @@ Status lower_arange(Lowering& l, const Node& node, const Args& args) {
         const auto* flag = std::get_if<bool>(&arg);
         return flag ? syms.constant(*flag) : std::get<Expr>(arg);
       };
-      return b.value(syms.add(as_expr(start), syms.mul(at[0], as_expr(step))), compute_dtype(result));
+      return b.value(syms.add(as_expr(start), syms.mul(at[0], as_expr(step))),
+                     compute_dtype(result));
     }
     const Val position = b.value(at[0], DType::f64);
     const Val moved = b.mul(scalar_value(b, step, DType::f64), position);
@@ -87,7 +90,8 @@ Status lower_linspace(Lowering& l, const Node& node, const Args& args) {
   const DType dtype = is_float(result) ? result : DType::f64;
   const Expr steps = args.size("steps");
   return fill(l, [&](BodyBuilder& b, const Exprs& at) {
-    const Val start = scalar_value(b, args["start"], dtype), end = scalar_value(b, args["end"], dtype);
+    const Val start = scalar_value(b, args["start"], dtype),
+              end = scalar_value(b, args["end"], dtype);
     if (syms.is_const(steps, 1)) return b.cast(start, result);
     const Expr last = syms.sub(steps, syms.constant(1));
     const Val step = b.div(b.sub(end, start), b.value(last, dtype));

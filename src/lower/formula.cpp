@@ -8,8 +8,8 @@ namespace coil::lowering {
 namespace {
 
 /// The binary operators, loosest first; those of one row bind equally and to the left.
-constexpr std::array<std::array<std::string_view, 6>, 6> kBinary{{
-    {"|"}, {"^"}, {"&"}, {"==", "!=", "<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/"}}};
+constexpr std::array<std::array<std::string_view, 6>, 6> kBinary{
+    {{"|"}, {"^"}, {"&"}, {"==", "!=", "<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/"}}};
 
 class Parser {
  public:
@@ -99,8 +99,11 @@ class Parser {
     const double number = std::strtod(rest.c_str(), &end);
     const std::string_view digits(rest.c_str(), static_cast<std::size_t>(end - rest.c_str()));
     at_ += digits.size();
-    return Formula{Formula::Kind::Number, "", number,
-                   digits.find_first_of(".e") == std::string_view::npos, {}};
+    return Formula{Formula::Kind::Number,
+                   "",
+                   number,
+                   digits.find_first_of(".e") == std::string_view::npos,
+                   {}};
   }
 
   std::string_view text_;

@@ -1,7 +1,8 @@
 #pragma once
 // The expression language of ops/pointwise.def.
 //
-//   names        arguments of the op's schema; pi, e, inf, nan; highest, lowest: the finite limits of
+//   names        arguments of the op's schema; pi, e, inf, nan; highest, lowest: the finite limits
+//   of
 //                the result's dtype; integral: whether the op computes in integers
 //   operators    c ? a : b    |  ^  &  (bits, or logic on bools)    == != < <= > >=    + -    * /
 //                - ~ (and ! on bools)
@@ -11,8 +12,8 @@
 //                is_none(a)   whether the argument was left out
 //   other words  text, to compare a string argument with: rounding_mode == floor
 //
-// An operation on numbers that are known while lowering is done then, and a condition on them chooses
-// which of its branches exists. An argument that was left out drops out of min and max.
+// An operation on numbers that are known while lowering is done then, and a condition on them
+// chooses which of its branches exists. An argument that was left out drops out of min and max.
 
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ namespace coil::lowering {
 struct Formula {
   enum class Kind { Number, Name, Call };
   Kind kind = Kind::Number;
-  std::string name;   // of a name, an operator ("+", "neg", "?:") or a function
+  std::string name;  // of a name, an operator ("+", "neg", "?:") or a function
   double number = 0;
   bool is_integer = false;  // Number: was written without a point
   std::vector<Formula> operands;

@@ -26,9 +26,9 @@ BufferId updated(Lowering& l, ValueId base, ValueId out) {
 /// The dims of `index.Tensor` and its kin: what each dim of `self` is indexed by, where the dims of
 /// the index tensors stand in the result, and the result's shape.
 struct AdvancedIndex {
-  std::vector<ValueId> by;   // one for each dim of self; invalid: the whole dim
-  Exprs index_shape;         // of the index tensors, broadcast
-  std::size_t place = 0;     // where index_shape begins in the result
+  std::vector<ValueId> by;  // one for each dim of self; invalid: the whole dim
+  Exprs index_shape;        // of the index tensors, broadcast
+  std::size_t place = 0;    // where index_shape begins in the result
   Exprs shape;
 };
 
@@ -43,7 +43,8 @@ AdvancedIndex advanced_index(Lowering& l, const Access& self, const Args& args) 
     last = k;
     const Exprs& shape = l.access(a.by[k]).extents;
     if (shape.size() > a.index_shape.size())
-      a.index_shape.insert(a.index_shape.begin(), shape.size() - a.index_shape.size(), l.syms.constant(1));
+      a.index_shape.insert(a.index_shape.begin(), shape.size() - a.index_shape.size(),
+                           l.syms.constant(1));
     for (std::size_t d = 0; d < shape.size(); ++d) {
       Expr& target = a.index_shape[a.index_shape.size() - shape.size() + d];
       if (!l.syms.is_const(shape[d], 1)) target = shape[d];
@@ -51,7 +52,8 @@ AdvancedIndex advanced_index(Lowering& l, const Access& self, const Args& args) 
   }
   // Index dims stand where the indexed ones stood if those are neighbours, else in front.
   bool together = true;
-  for (std::size_t k = first; k <= last && k < a.by.size(); ++k) together = together && a.by[k].valid();
+  for (std::size_t k = first; k <= last && k < a.by.size(); ++k)
+    together = together && a.by[k].valid();
   a.place = together && first < a.by.size() ? first : 0;
   for (std::size_t k = 0; k < a.by.size(); ++k)
     if (!a.by[k].valid()) a.shape.push_back(self.extents[k]);
@@ -83,7 +85,8 @@ Exprs advanced_point(BodyBuilder& b, const AdvancedIndex& a, const Access& self,
 /// Bool masks are made into indices by decomposition.
 Status check_indices(Lowering& l, const Args& args) {
   for (ValueId v : args.tensors("indices"))
-    if (v.valid() && !is_int(l.type(v).dtype)) return l.unsupported_case("an index that is no integer");
+    if (v.valid() && !is_int(l.type(v).dtype))
+      return l.unsupported_case("an index that is no integer");
   return Ok{};
 }
 
@@ -123,8 +126,10 @@ Status lower_index_put(Lowering& l, const Node& node, const Args& args) {
   const Exprs at = b.dims(a.shape);
   const Exprs point = advanced_point(b, a, self, at);
   const Val v = b.load(values, at);
-  if (args.flag("accumulate")) b.store_combining(StoreCombine::Sum, out, point, v);
-  else b.store(out, point, v);
+  if (args.flag("accumulate"))
+    b.store_combining(StoreCombine::Sum, out, point, v);
+  else
+    b.store(out, point, v);
   b.finish();
   return Ok{};
 }
@@ -194,10 +199,10 @@ Val scattered_value(BodyBuilder& b, const Args& args, const Exprs& at, DType dty
 ops::Scalar identity_of(StoreCombine how, DType dtype) {
   const bool floats = is_float(dtype);
   const double inf = std::numeric_limits<double>::infinity();
-  const ops::Scalar smallest = floats ? ops::Scalar::of_float(dtype, -inf)
-                                      : ops::named_combine("max", dtype)->identity[0];
-  const ops::Scalar largest = floats ? ops::Scalar::of_float(dtype, inf)
-                                     : ops::named_combine("min", dtype)->identity[0];
+  const ops::Scalar smallest =
+      floats ? ops::Scalar::of_float(dtype, -inf) : ops::named_combine("max", dtype)->identity[0];
+  const ops::Scalar largest =
+      floats ? ops::Scalar::of_float(dtype, inf) : ops::named_combine("min", dtype)->identity[0];
   switch (how) {
     case StoreCombine::Max: return smallest;
     case StoreCombine::Min: return largest;
@@ -215,8 +220,10 @@ void scatter_body(Lowering& l, const Args& args, const Scatter& s, StoreCombine 
   const Exprs at = b.dims(s.indices.extents);
   const Exprs point = s.point(b, at);
   const Val v = scattered_value(b, args, at, l.program.buffers[s.out].dtype);
-  if (how == StoreCombine::None) b.store(s.out, point, v);
-  else b.store_combining(how, s.out, point, v);
+  if (how == StoreCombine::None)
+    b.store(s.out, point, v);
+  else
+    b.store_combining(how, s.out, point, v);
   b.finish();
 }
 
@@ -258,8 +265,8 @@ void scatter_mean(Lowering& l, const Node& node, const Args& args, const Scatter
   const Val total = b.cast(b.load(sum.out, at), dtype);
   const Val count = b.max(b.load(counts, at), b.integer(DType::i64, 1));
   const Val divisor = b.cast(count, dtype);
-  b.store(out, at, is_float(dtype) ? b.div(total, divisor)
-                                   : b.op(ScalarOp::floordiv, {total, divisor}));
+  b.store(out, at,
+          is_float(dtype) ? b.div(total, divisor) : b.op(ScalarOp::floordiv, {total, divisor}));
   b.finish();
 }
 
@@ -283,9 +290,12 @@ Status lower_scatter_add(Lowering& l, const Node& node, const Args& args) {
 Status lower_scatter_reduce(Lowering& l, const Node& node, const Args& args) {
   const std::string reduce = args.text("reduce");
   StoreCombine how = StoreCombine::Sum;
-  if (reduce == "prod") how = StoreCombine::Prod;
-  else if (reduce == "amax") how = StoreCombine::Max;
-  else if (reduce == "amin") how = StoreCombine::Min;
+  if (reduce == "prod")
+    how = StoreCombine::Prod;
+  else if (reduce == "amax")
+    how = StoreCombine::Max;
+  else if (reduce == "amin")
+    how = StoreCombine::Min;
   Scatter s;
   s.indices = l.access(args.tensor("index"));
   s.d = s.indices.extents.empty() ? 0 : args.dim("dim", s.indices.extents.size());

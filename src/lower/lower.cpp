@@ -118,8 +118,10 @@ Status lower_nodes(Lowering& l) {
     const Status status = lower_node(l, node);
     if (status.ok()) continue;
     stand_in(l, node);
-    if (failures) failures->message += "\n" + status.error().message;
-    else failures = status.error();
+    if (failures)
+      failures->message += "\n" + status.error().message;
+    else
+      failures = status.error();
   }
   if (failures) return *failures;
   return Ok{};

@@ -12,7 +12,8 @@ enum class Depends : u8 { Nothing, Constants, Call };
 
 class Marker {
  public:
-  explicit Marker(LoopProgram& program) : p_(program), buffers_(program.buffers.size(), Depends::Nothing) {
+  explicit Marker(LoopProgram& program)
+      : p_(program), buffers_(program.buffers.size(), Depends::Nothing) {
     for (BufferId b : p_.buffers.ids()) {
       const BufferKind kind = p_.buffers[b].kind;
       if (kind == BufferKind::Constant) buffers_[b] = Depends::Constants;
@@ -26,7 +27,8 @@ class Marker {
 
   void run() {
     for (const Step& step : p_.order) std::visit([&](auto id) { forward(id); }, step);
-    // A body that reads nothing is best run where it is used; it runs early if something early reads it.
+    // A body that reads nothing is best run where it is used; it runs early if something early
+    // reads it.
     for (auto step = p_.order.rbegin(); step != p_.order.rend(); ++step)
       std::visit([&](auto id) { backward(id); }, *step);
   }
@@ -55,11 +57,13 @@ class Marker {
     for (const Dim& dim : body.dims)
       if (!fixed(dim.extent) || computed(dim.extent)) d = Depends::Call;
     for (const Inst& inst : body.insts) {
-      if (inst.kind == InstKind::Scalar || !fixed(inst.expr) || !fixed(inst.extent)) d = Depends::Call;
+      if (inst.kind == InstKind::Scalar || !fixed(inst.expr) || !fixed(inst.extent))
+        d = Depends::Call;
       for (Expr e : inst.index)
         if (!fixed(e)) d = Depends::Call;
       if (inst.buffer.valid()) d = std::max(d, of(inst.buffer));
-      if (inst.kind != InstKind::Index && inst.expr.valid() && computed(inst.expr)) d = Depends::Call;
+      if (inst.kind != InstKind::Index && inst.expr.valid() && computed(inst.expr))
+        d = Depends::Call;
     }
     return d;
   }
@@ -89,7 +93,8 @@ class Marker {
   void forward(StructuredId id) {
     const Depends d = of_structured(p_.structured[id]);
     p_.structured[id].init = d == Depends::Constants;
-    for (const Access& a : p_.structured[id].outputs) buffers_[a.buffer] = std::max(buffers_[a.buffer], d);
+    for (const Access& a : p_.structured[id].outputs)
+      buffers_[a.buffer] = std::max(buffers_[a.buffer], d);
   }
   void forward(ControlId id) {
     for (BufferId b : p_.controls[id].results) buffers_[b] = Depends::Call;

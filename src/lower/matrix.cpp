@@ -15,7 +15,8 @@ Access operand(Lowering& l, ValueId v, std::string_view suffix) {
   return l.linear(l.access(v), suffix);
 }
 
-void add_gemm(Lowering& l, const Access& a, const Access& b, BufferId out, const std::string& name) {
+void add_gemm(Lowering& l, const Access& a, const Access& b, BufferId out,
+              const std::string& name) {
   Structured gemm;
   gemm.name = name;
   gemm.attrs = Gemm{};
@@ -64,7 +65,8 @@ Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
   const Arg& beta = args["beta"];
   const auto* beta_int = std::get_if<Expr>(&beta);
   const auto* beta_float = std::get_if<double>(&beta);
-  const bool drops = (beta_int && l.syms.is_const(*beta_int, 0)) || (beta_float && *beta_float == 0);
+  const bool drops =
+      (beta_int && l.syms.is_const(*beta_int, 0)) || (beta_float && *beta_float == 0);
   Val sum = scaled("alpha", body.load(product, at));
   if (!drops) sum = body.add(sum, scaled("beta", body.cast(body.load(bias, at), dtype)));
   body.store(out, at, sum);
@@ -77,7 +79,8 @@ Status lower_convolution(Lowering& l, const Node& node, const Args& args) {
   const Access w = operand(l, args.tensor("weight"), "w");
   if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex convolution");
   const std::size_t spatial = w.extents.size() - 2;
-  if (x.extents.size() != w.extents.size()) return l.unsupported_case("an input without a batch dim");
+  if (x.extents.size() != w.extents.size())
+    return l.unsupported_case("an input without a batch dim");
   Conv conv;
   conv.stride = repeated(args.integers("stride"), spatial);
   conv.padding = repeated(args.integers("padding"), spatial);

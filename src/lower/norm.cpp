@@ -23,7 +23,9 @@ Exprs without(const Exprs& all, const std::vector<bool>& gone) {
   return kept;
 }
 
-std::string part_name(const Lowering& l, std::string_view part) { return str("{}.{}", l.name(), part); }
+std::string part_name(const Lowering& l, std::string_view part) {
+  return str("{}.{}", l.name(), part);
+}
 
 /// A body that reduces `in` over `reduced` into a temporary over the kept dims. `lift` makes the
 /// element from the loaded one, given the kept index.
@@ -138,10 +140,12 @@ Status lower_layer_norm(Lowering& l, const Node& node, const Args& args) {
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(in.extents);
-  const std::span<const Expr> kept = std::span(at).first(outer), inner = std::span(at).subspan(outer);
+  const std::span<const Expr> kept = std::span(at).first(outer),
+                              inner = std::span(at).subspan(outer);
   const Val x = b.cast(b.load(in, at), dtype);
   Val y = b.mul(b.sub(x, b.load(m.mean, kept)), b.load(m.rstd, kept));
-  if (args.has("weight")) y = b.mul(y, b.cast(b.load(l.access(args.tensor("weight")), inner), dtype));
+  if (args.has("weight"))
+    y = b.mul(y, b.cast(b.load(l.access(args.tensor("weight")), inner), dtype));
   if (args.has("bias")) y = b.add(y, b.cast(b.load(l.access(args.tensor("bias")), inner), dtype));
   b.store(out, at, y);
   b.finish();
@@ -186,9 +190,11 @@ namespace {
 /// y = x * scale + shift by channel, as eager: scale = rstd * weight, shift = bias - mean * scale.
 /// Scale and shift have a body of their own: it depends on constants only where the moments do.
 template <class MeanRstd>
-void apply_channels(Lowering& l, const Args& args, const Access& in, DType dtype, MeanRstd mean_rstd) {
+void apply_channels(Lowering& l, const Args& args, const Access& in, DType dtype,
+                    MeanRstd mean_rstd) {
   const Exprs channels{in.extents.at(1)};
-  const BufferId scales = l.temp("scale", dtype, channels), shifts = l.temp("shift", dtype, channels);
+  const BufferId scales = l.temp("scale", dtype, channels),
+                 shifts = l.temp("shift", dtype, channels);
   {
     BodyBuilder b(l, part_name(l, "channels"));
     const Exprs c = b.dims(channels);

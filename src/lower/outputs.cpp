@@ -128,7 +128,8 @@ class Outputs {
     const bool own = have.kind == BufferKind::Temp && !taken_.contains(from.buffer);
     // A sub-program's results are whole buffers.
     const auto window = window_of(l_, from, type);
-    if (!own || !window || !same_strides(l_, *window, type) || (l_.is_inner && !is_identity(from, have)))
+    if (!own || !window || !same_strides(l_, *window, type) ||
+        (l_.is_inner && !is_identity(from, have)))
       return place_copy(out, value);
     take(from.buffer);
     place(out, from.buffer, type, *window);

@@ -32,8 +32,8 @@ struct Term {
   enum class Kind { Absent, Text, Int, Float, Bool, Value };
   Kind kind = Kind::Absent;
   std::string text;
-  i64 integer = 0;   // Int, Bool
-  double number = 0; // Float
+  i64 integer = 0;    // Int, Bool
+  double number = 0;  // Float
   Val value;
 
   static Term of(Val v) { return {Kind::Value, "", 0, 0, v}; }
@@ -112,7 +112,8 @@ class Evaluator {
       case Term::Kind::Absent:
       case Term::Kind::Text: break;
     }
-    COIL_CHECK(false, "'{}' is no number, in the formula of {}", t.text, args_.schema().full_name());
+    COIL_CHECK(false, "'{}' is no number, in the formula of {}", t.text,
+               args_.schema().full_name());
     COIL_UNREACHABLE();
   }
 
@@ -141,7 +142,8 @@ class Evaluator {
   }
   /// A comparison of narrow floats compares with the scalar as that dtype holds it.
   Term known_scalar(double x) const {
-    if (is_bool(result_) && is_narrow_float(common_)) return Term::of(ops::Scalar::of_float(common_, x).f);
+    if (is_bool(result_) && is_narrow_float(common_))
+      return Term::of(ops::Scalar::of_float(common_, x).f);
     return Term::of(x);
   }
   Exprs b_shape() const {
@@ -209,7 +211,8 @@ class Evaluator {
   }
   /// Bools keep their dtype, so that logic on them stays logic; all else is computed in compute_.
   Val own(const Term& x) {
-    if (x.kind == Term::Kind::Value && is_bool(b_.dtype(x.value)) && is_bool(result_)) return x.value;
+    if (x.kind == Term::Kind::Value && is_bool(b_.dtype(x.value)) && is_bool(result_))
+      return x.value;
     return number(x);
   }
 
@@ -231,7 +234,8 @@ class Evaluator {
     if (logic && is_bool_value(x) && is_bool_value(y))
       return Term::of(b_.op(scalar_op(op), {x.value, y.value}));
     if (is_bool(compute_) && (op == "+" || op == "*"))
-      return Term::of(b_.op(op == "+" ? ScalarOp::bits_or : ScalarOp::bits_and, {number(x), number(y)}));
+      return Term::of(
+          b_.op(op == "+" ? ScalarOp::bits_or : ScalarOp::bits_and, {number(x), number(y)}));
     const Val left = number(x);
     return Term::of(b_.op(scalar_op(op), {left, number(y)}));
   }
@@ -259,8 +263,10 @@ DType common_dtype(const Lowering& l, const Args& args) {
   for (const ops::SchemaArg& formal : args.schema().args) {
     const Arg& arg = args[formal.name];
     if (const auto* v = std::get_if<ValueId>(&arg); v && v->valid()) {
-      if (l.type(*v).is_tensor()) operands.tensors.push_back(l.type(*v));
-      else operands.scalars.push_back(DType::f64);
+      if (l.type(*v).is_tensor())
+        operands.tensors.push_back(l.type(*v));
+      else
+        operands.scalars.push_back(DType::f64);
     } else if (formal.type == ops::ArgType::Scalar && !formal.list) {
       if (std::holds_alternative<Expr>(arg)) operands.scalars.push_back(DType::i64);
       if (std::holds_alternative<double>(arg)) operands.scalars.push_back(DType::f64);
@@ -302,7 +308,8 @@ bool is_formula_word(std::string_view name) {
 }
 
 Val scalar_value(BodyBuilder& b, const Arg& arg, DType dtype) {
-  if (const auto* x = std::get_if<double>(&arg)) return b.constant(ops::Scalar::of_float(dtype, *x));
+  if (const auto* x = std::get_if<double>(&arg))
+    return b.constant(ops::Scalar::of_float(dtype, *x));
   if (const auto* x = std::get_if<bool>(&arg)) return b.integer(dtype, *x);
   if (const auto* e = std::get_if<Expr>(&arg)) return b.value(*e, dtype);
   const ValueId v = std::get<ValueId>(arg);
@@ -323,7 +330,9 @@ Status lower_pointwise(Lowering& l, const Node& node, const Args& args) {
   const Term value = evaluator.eval(formula);
   // A plain copy moves the bits; anything else is a number of the computing dtype.
   const bool moves = value.kind == Term::Kind::Value && b.dtype(value.value) == result;
-  b.store(out, at, moves ? value.value : evaluator.as(value, is_bool(result) ? result : compute_dtype(result)));
+  b.store(
+      out, at,
+      moves ? value.value : evaluator.as(value, is_bool(result) ? result : compute_dtype(result)));
   b.finish();
   return Ok{};
 }

@@ -52,7 +52,8 @@ Expr within(Lowering& l, Expr position, Expr extent) {
   return inside;
 }
 
-Windows fixed_windows(BodyBuilder& b, const Access& in, const Exprs& out_shape, const PoolShape& p) {
+Windows fixed_windows(BodyBuilder& b, const Access& in, const Exprs& out_shape,
+                      const PoolShape& p) {
   Lowering& l = b.lowering();
   sym::Arena& syms = l.syms;
   Windows w;
@@ -62,8 +63,8 @@ Windows fixed_windows(BodyBuilder& b, const Access& in, const Exprs& out_shape, 
   const std::size_t n = p.kernel.size(), lead = out_shape.size() - n;
   for (std::size_t k = 0; k < n; ++k) {
     const Expr r = b.reduce_dim(syms.constant(p.kernel[k]));
-    const Expr begin = syms.sub(syms.mul(w.at[lead + k], syms.constant(p.stride[k])),
-                                syms.constant(p.padding[k]));
+    const Expr begin =
+        syms.sub(syms.mul(w.at[lead + k], syms.constant(p.stride[k])), syms.constant(p.padding[k]));
     const Expr position = syms.add(begin, syms.mul(r, syms.constant(p.dilation[k])));
     w.begin.push_back(begin);
     w.element.push_back(r);
@@ -89,8 +90,8 @@ Windows adaptive_windows(BodyBuilder& b, const Access& in, const Exprs& out_shap
     const bool even = l.prover.divides(outputs, size) == sym::Answer::Yes;
     const Expr each = syms.floordiv(size, outputs);
     const Expr begin = even ? syms.mul(o, each) : syms.floordiv(syms.mul(o, size), outputs);
-    const Expr end = even ? syms.add(begin, each)
-                          : syms.ceildiv(syms.mul(syms.add(o, one), size), outputs);
+    const Expr end =
+        even ? syms.add(begin, each) : syms.ceildiv(syms.mul(syms.add(o, one), size), outputs);
     // An uneven window may begin and end one element further out.
     const Expr most = even ? each : syms.add(syms.ceildiv(size, outputs), one);
     const Expr r = b.reduce_dim(most);
@@ -110,13 +111,14 @@ ops::Tree window_tree(const Windows& w, sym::Arena& syms, DType dtype) {
 }
 
 ops::Scalar smallest_of(DType dtype) {
-  if (is_float(dtype)) return ops::Scalar::of_float(dtype, -std::numeric_limits<double>::infinity());
+  if (is_float(dtype))
+    return ops::Scalar::of_float(dtype, -std::numeric_limits<double>::infinity());
   return ops::named_combine("max", dtype)->identity[0];
 }
 
 /// Stores the largest element of each window and, if it is used, its position in the plane.
-void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access& in, const Windows& w,
-                    const std::vector<i64>& dilation) {
+void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access& in,
+                    const Windows& w, const std::vector<i64>& dilation) {
   sym::Arena& syms = l.syms;
   const DType dtype = l.dtype_of(in), compute = compute_dtype(dtype);
   const Val loaded = b.load_if(b.test(w.inside), smallest_of(dtype), in, w.in);
@@ -130,8 +132,8 @@ void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access&
   }
   const std::vector<Val> best = b.reduce("argmax", element, tree);
   b.store(l.result(node.outs[0]), w.at, best[0]);
-  // The place in the window, digit by digit, then the place in the plane. A window of nothing but the
-  // smallest value has its place at its first real element.
+  // The place in the window, digit by digit, then the place in the plane. A window of nothing but
+  // the smallest value has its place at its first real element.
   const std::size_t n = w.element.size(), lead = w.at.size() - n;
   Val rest = best[1];
   std::vector<Val> digits(n);
@@ -174,7 +176,8 @@ namespace {
 
 /// How many elements a window of avg_pool counts: its real ones, or with count_include_pad those
 /// within the padded plane.
-Expr window_size(Lowering& l, const Args& args, const Access& in, const Windows& w, const PoolShape& p) {
+Expr window_size(Lowering& l, const Args& args, const Access& in, const Windows& w,
+                 const PoolShape& p) {
   sym::Arena& syms = l.syms;
   const bool with_padding = args.flag("count_include_pad");
   const std::size_t n = p.kernel.size(), lead = w.at.size() - n;
@@ -188,9 +191,9 @@ Expr window_size(Lowering& l, const Args& args, const Access& in, const Windows&
       continue;
     }
     const Expr padded_end = syms.min(syms.add(begin, kernel), syms.add(extent, padding));
-    const Expr length = with_padding ? syms.sub(padded_end, begin)
-                                     : syms.sub(syms.min(padded_end, extent),
-                                                syms.max(begin, syms.constant(0)));
+    const Expr length =
+        with_padding ? syms.sub(padded_end, begin)
+                     : syms.sub(syms.min(padded_end, extent), syms.max(begin, syms.constant(0)));
     size = syms.mul(size, length);
   }
   return size;
@@ -208,11 +211,11 @@ Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Windows w = fixed_windows(b, in, l.type(node.outs[0]).shape, p);
   const Val loaded = b.load_if(b.test(w.inside), ops::Scalar::of_int(dtype, 0), in, w.in);
   const Val sum = b.reduce("sum", b.cast(loaded, compute), window_tree(w, l.syms, compute))[0];
-  const Expr size = args.has("divisor_override") ? args.size("divisor_override")
-                                                 : window_size(l, args, in, w, p);
+  const Expr size =
+      args.has("divisor_override") ? args.size("divisor_override") : window_size(l, args, in, w, p);
   const Val divisor = b.value(size, compute);
-  b.store(out, w.at, is_float(compute) ? b.div(sum, divisor)
-                                       : b.op(ScalarOp::truncdiv, {sum, divisor}));
+  b.store(out, w.at,
+          is_float(compute) ? b.div(sum, divisor) : b.op(ScalarOp::truncdiv, {sum, divisor}));
   b.finish();
   return Ok{};
 }

@@ -1,5 +1,5 @@
-// LSTM, GRU and plain recurrent layers. The projections of all inputs are one gemm; then a loop over
-// the steps carries the hidden state through one gemm and one body of gates.
+// LSTM, GRU and plain recurrent layers. The projections of all inputs are one gemm; then a loop
+// over the steps carries the hidden state through one gemm and one body of gates.
 
 #include "base/check.h"
 #include "lower/body_builder.h"
@@ -44,7 +44,8 @@ Val sigmoid(BodyBuilder& b, Val x) {
 
 Val tanh(BodyBuilder& b, Val x) { return b.op(ScalarOp::tanh, {x}); }
 
-BufferId plain_buffer(Lowering& l, const std::string& name, DType dtype, Exprs shape, BufferKind kind) {
+BufferId plain_buffer(Lowering& l, const std::string& name, DType dtype, Exprs shape,
+                      BufferKind kind) {
   Buffer buffer;
   buffer.name = name;
   buffer.dtype = dtype;
@@ -56,7 +57,8 @@ BufferId plain_buffer(Lowering& l, const std::string& name, DType dtype, Exprs s
   return l.add_buffer(std::move(buffer));
 }
 
-void add_product(Lowering& l, const std::string& name, const Access& a, const Access& weight, BufferId out) {
+void add_product(Lowering& l, const std::string& name, const Access& a, const Access& weight,
+                 BufferId out) {
   const std::vector<i64> swapped{1, 0};
   Structured gemm;
   gemm.name = name;
@@ -73,7 +75,8 @@ BufferId project_inputs(Lowering& l, const Layer& layer, const Access& x, DType 
   const Expr rows = syms.mul(steps, batch);
   const Access flat = l.linear(reshape(syms, l.prover, x, Exprs{rows, x.extents[2]}), "rows");
   const Exprs shape{steps, batch, width};
-  const BufferId product = plain_buffer(l, layer.name + ".xw", dtype, {rows, width}, BufferKind::Temp);
+  const BufferId product =
+      plain_buffer(l, layer.name + ".xw", dtype, {rows, width}, BufferKind::Temp);
   add_product(l, layer.name + ".xw", flat, l.linear(layer.w_ih, "w_ih"), product);
   const BufferId out = plain_buffer(l, layer.name + ".xg", dtype, shape, BufferKind::Temp);
   BodyBuilder b(l, layer.name + ".xg");
@@ -89,12 +92,16 @@ BufferId project_inputs(Lowering& l, const Layer& layer, const Access& x, DType 
 class StepProgram {
  public:
   StepProgram(Lowering& outer, const Layer& layer, DType dtype, Expr position)
-      : l_(outer.graph, outer.facts, outer.unsupported), layer_(layer), dtype_(dtype), position_(position) {
+      : l_(outer.graph, outer.facts, outer.unsupported),
+        layer_(layer),
+        dtype_(dtype),
+        position_(position) {
     l_.enter(outer.node());
     l_.program.name = layer.name + ".step";
   }
 
-  LoopProgram build(const Lowering& outer, const std::vector<BufferId>& operands, std::size_t states) {
+  LoopProgram build(const Lowering& outer, const std::vector<BufferId>& operands,
+                    std::size_t states) {
     std::vector<BufferId> inputs;
     for (BufferId b : operands) inputs.push_back(input(outer.program.buffers[b]));
     const Buffer h = l_.program.buffers[inputs[0]];
@@ -107,7 +114,8 @@ class StepProgram {
     std::vector<BufferId> outputs;
     constexpr std::string_view kNames[] = {"h_next", "c_next"};
     for (std::size_t k = 0; k < states; ++k)
-      outputs.push_back(plain_buffer(l_, std::string(kNames[k]), h.dtype, h.shape, BufferKind::Temp));
+      outputs.push_back(
+          plain_buffer(l_, std::string(kNames[k]), h.dtype, h.shape, BufferKind::Temp));
     outputs.push_back(plain_buffer(l_, "y", h.dtype, h.shape, BufferKind::Temp));
     gates(inputs, product, outputs, h.shape);
     for (BufferId b : outputs) output(b);
@@ -150,8 +158,8 @@ class StepProgram {
     return {b.load(xg_, Exprs{position_, at[0], column}), h};
   }
 
-  void gates(const std::vector<BufferId>& inputs, BufferId product, const std::vector<BufferId>& outputs,
-             const Exprs& shape) {
+  void gates(const std::vector<BufferId>& inputs, BufferId product,
+             const std::vector<BufferId>& outputs, const Exprs& shape) {
     BodyBuilder b(l_, "gates");
     const Exprs at = b.dims(shape);
     const auto sum = [&](i64 k) {
@@ -231,7 +239,8 @@ LayerResult run_layer(Lowering& l, const Layer& layer, const Access& x) {
   loop.programs = {static_cast<u32>(l.program.subprograms.size() - 1)};
   LayerResult result;
   for (const Access& state : layer.state) {
-    const BufferId last = plain_buffer(l, layer.name + ".last", narrow, state.extents, BufferKind::Temp);
+    const BufferId last =
+        plain_buffer(l, layer.name + ".last", narrow, state.extents, BufferKind::Temp);
     loop.results.push_back(last);
     result.state.push_back(l.whole(last));
   }
@@ -245,7 +254,8 @@ LayerResult run_layer(Lowering& l, const Layer& layer, const Access& x) {
 }
 
 /// out[.., i, ..] = parts[i / each][.., i % each, ..] along dim `d`.
-void join(Lowering& l, const std::vector<Access>& parts, std::size_t d, BufferId out, const std::string& name) {
+void join(Lowering& l, const std::vector<Access>& parts, std::size_t d, BufferId out,
+          const std::string& name) {
   sym::Arena& syms = l.syms;
   BodyBuilder b(l, name);
   const Exprs at = b.dims(l.program.buffers[out].shape);
@@ -316,7 +326,8 @@ Status recurrence(Lowering& l, const Node& node, const Args& args, CellKind kind
       }
       LayerResult result = run_layer(l, layer, x);
       ys.push_back(result.ys);
-      for (std::size_t s = 0; s < hx.size(); ++s) finals[s].push_back(unsqueeze(l.syms, result.state[s], 0));
+      for (std::size_t s = 0; s < hx.size(); ++s)
+        finals[s].push_back(unsqueeze(l.syms, result.state[s], 0));
     }
     x = ys[0];
     if (directions == 2) {

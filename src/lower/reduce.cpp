@@ -38,8 +38,7 @@ struct Reduction {
     if (!keepdim) return rows.kept;
     Exprs point;
     std::size_t kept = 0;
-    for (bool gone : reduced)
-      point.push_back(gone ? b_zero() : rows.kept[kept++]);
+    for (bool gone : reduced) point.push_back(gone ? b_zero() : rows.kept[kept++]);
     return point;
   }
   void store(ValueId value, Val v) { b.store(b.lowering().result(value), out_point(), v); }
@@ -194,9 +193,12 @@ Status lower_vector_norm(Lowering& l, const Node& node, const Args& args) {
     norm = reduce("sum", b.cast(filled, dtype));
   } else {
     const Val magnitude = b.op(ScalarOp::abs, {r.element});
-    if (ord == std::numeric_limits<double>::infinity()) norm = reduce("max", magnitude);
-    else if (ord == -std::numeric_limits<double>::infinity()) norm = reduce("min", magnitude);
-    else if (ord == 1) norm = reduce("sum", magnitude);
+    if (ord == std::numeric_limits<double>::infinity())
+      norm = reduce("max", magnitude);
+    else if (ord == -std::numeric_limits<double>::infinity())
+      norm = reduce("min", magnitude);
+    else if (ord == 1)
+      norm = reduce("sum", magnitude);
     else {
       const Val powers = b.op(ScalarOp::pow, {magnitude, b.constant(dtype, ord)});
       norm = b.op(ScalarOp::pow, {reduce("sum", powers), b.constant(dtype, 1 / ord)});

@@ -102,7 +102,8 @@ std::vector<Tap> cubic_taps(BodyBuilder& b, const Resample& r, std::size_t k, Ex
   const std::vector<Val> weights = cubic_weights(b, b.sub(position, low), r.dtype);
   std::vector<Tap> taps;
   for (int j = 0; j < 4; ++j)
-    taps.push_back({clamped(b, b.add(low, b.constant(r.dtype, j - 1)), extent), weights[static_cast<std::size_t>(j)]});
+    taps.push_back({clamped(b, b.add(low, b.constant(r.dtype, j - 1)), extent),
+                    weights[static_cast<std::size_t>(j)]});
   return taps;
 }
 
@@ -137,7 +138,8 @@ Status interpolate(Lowering& l, const Node& node, const Args& args, MakeTaps mak
 }
 
 /// floor(at * step) or floor((at + 0.5) * step), in f32 as eager whatever the dtype.
-Expr nearest_source(BodyBuilder& b, const Resample& r, std::size_t k, Expr at, Expr out, double shift) {
+Expr nearest_source(BodyBuilder& b, const Resample& r, std::size_t k, Expr at, Expr out,
+                    double shift) {
   sym::Arena& syms = b.syms();
   const Expr extent = r.in.extents[r.lead + k];
   if (b.lowering().prover.is_equal(extent, out)) return at;
@@ -217,7 +219,8 @@ struct GridAxis {
     COIL_UNREACHABLE();
   }
   Val inside(Val x) const {
-    return b.op(ScalarOp::bits_and, {b.op(ScalarOp::ge, {x, c(0)}), b.op(ScalarOp::lt, {x, size()})});
+    return b.op(ScalarOp::bits_and,
+                {b.op(ScalarOp::ge, {x, c(0)}), b.op(ScalarOp::lt, {x, size()})});
   }
 };
 
@@ -260,7 +263,8 @@ Status lower_grid_sampler(Lowering& l, const Node& node, const Args& args) {
   Val sum;
   for (const Corner& corner : corners) {
     const Val inside = b.op(ScalarOp::bits_and, {across.inside(corner.x), down.inside(corner.y)});
-    const Expr column = clamped(b, corner.x, in.extents[3]), row = clamped(b, corner.y, in.extents[2]);
+    const Expr column = clamped(b, corner.x, in.extents[3]),
+               row = clamped(b, corner.y, in.extents[2]);
     const Val loaded = b.load_if(inside, ops::Scalar::of_int(l.dtype_of(in), 0), in,
                                  Exprs{at[0], at[1], row, column});
     Val term = b.cast(loaded, dtype);

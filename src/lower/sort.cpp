@@ -18,7 +18,8 @@ std::vector<i64> last_order(std::size_t rank, std::size_t d) {
 
 std::vector<i64> inverse(const std::vector<i64>& order) {
   std::vector<i64> out(order.size());
-  for (std::size_t k = 0; k < order.size(); ++k) out[static_cast<std::size_t>(order[k])] = static_cast<i64>(k);
+  for (std::size_t k = 0; k < order.size(); ++k)
+    out[static_cast<std::size_t>(order[k])] = static_cast<i64>(k);
   return out;
 }
 

@@ -10,9 +10,9 @@ namespace coil::lowering {
 /// What the choice of a tree may depend on: facts of level 0 alone, so that neither fusion nor the
 /// machine changes the bits of a result.
 struct RowFacts {
-  DType dtype = DType::f32;     // the partial values'
-  std::optional<i64> extent;    // of the innermost reduced dim, if constant
-  bool contiguous = false;      // whether neighbours along it are neighbours in memory
+  DType dtype = DType::f32;   // the partial values'
+  std::optional<i64> extent;  // of the innermost reduced dim, if constant
+  bool contiguous = false;    // whether neighbours along it are neighbours in memory
 };
 ops::Tree choose_tree(const RowFacts& row);
 

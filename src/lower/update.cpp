@@ -7,7 +7,8 @@
 namespace coil::lowering {
 
 Status lower_update(Lowering& l, const Node& node) {
-  const ValueId base = std::get<ValueId>(node.args.at(0)), value = std::get<ValueId>(node.args.at(1));
+  const ValueId base = std::get<ValueId>(node.args.at(0)),
+                value = std::get<ValueId>(node.args.at(1));
   const BufferId out = l.result_from(node.outs[0], l.whole_buffer(l.access(base), "base"));
   Access place = l.whole(out);
   // A view of a complex tensor moves elements; their two parts follow, as a dim set aside.

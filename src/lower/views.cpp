@@ -36,7 +36,11 @@ Expr clamp_bound(Lowering& l, Expr bound, Expr extent) {
 class DimView {
  public:
   DimView(Lowering& l, const Access& in)
-      : l_(l), in_(in), extents_(in.extents), vars_(fresh_vars(l.syms, in.extents)), point_(vars_) {}
+      : l_(l),
+        in_(in),
+        extents_(in.extents),
+        vars_(fresh_vars(l.syms, in.extents)),
+        point_(vars_) {}
 
   /// Dim `d` now has `extent` elements; element v of it is element start + v*step of the old one.
   void slice(std::size_t d, Expr extent, Expr start, Expr step) {
@@ -70,7 +74,8 @@ Access slice(Lowering& l, const Args& args, const Access& in, const Exprs* shape
   sym::Arena& syms = l.syms;
   const std::size_t d = args.dim("dim", in.extents.size());
   const Expr extent = in.extents[d], step = args.size("step");
-  const Expr start = args.has("start") ? clamp_bound(l, args.size("start"), extent) : syms.constant(0);
+  const Expr start =
+      args.has("start") ? clamp_bound(l, args.size("start"), extent) : syms.constant(0);
   Expr length;
   if (shape) {
     length = (*shape)[d];
@@ -125,7 +130,8 @@ Access unfold(Lowering& l, const Args& args, const Access& in) {
 /// The dims that squeeze removes.
 std::vector<std::size_t> squeezed(Lowering& l, const Args& args, const Access& in) {
   std::vector<i64> dims;
-  if (args.schema().arg_index("dim") >= 0) dims = args.integers("dim");
+  if (args.schema().arg_index("dim") >= 0)
+    dims = args.integers("dim");
   else
     for (std::size_t k = 0; k < in.extents.size(); ++k) dims.push_back(static_cast<i64>(k));
   std::vector<std::size_t> out;
@@ -165,7 +171,8 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in) {
     const auto stride = syms.as_const(entry.stride);
     if (!stride && buffer.shape.size() > 1)
       return l.unsupported_case("the strides of its base are not constant");
-    if (!syms.is_const(buffer.shape[entry.dim], 1)) order.push_back({stride.value_or(1), entry.dim});
+    if (!syms.is_const(buffer.shape[entry.dim], 1))
+      order.push_back({stride.value_or(1), entry.dim});
   }
   std::sort(order.rbegin(), order.rend());
   Exprs shape;

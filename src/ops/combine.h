@@ -33,16 +33,16 @@ struct Combine {
 
 /// Builds a named combine for elements of `dtype`:
 ///   sum prod min max any all      1 value
-///   argmin argmax                 2 values: element, i64 position; the first position wins; NaN wins
-///   welford                       3 values: mean, sum of squared distances (m2), count
+///   argmin argmax                 2 values: element, i64 position; the first position wins; NaN
+///   wins welford                       3 values: mean, sum of squared distances (m2), count
 ///   logaddexp                     2 values: largest, sum of exp(x - largest)
 /// nothing for an unknown name or a dtype that it does not take.
 std::optional<Combine> named_combine(std::string_view name, DType dtype);
 
 /// How one element becomes the partial values of a named combine. `element` is the loaded value,
-/// `position` its i64 place in the reduced row: the lifts are (x), (x, position), (x, 0, 1), (x, 1).
-/// Instruction k gives value k: a constant, or a cast to its own dtype of operand 0, the element, or
-/// operand 1, the position.
+/// `position` its i64 place in the reduced row: the lifts are (x), (x, position), (x, 0, 1), (x,
+/// 1). Instruction k gives value k: a constant, or a cast to its own dtype of operand 0, the
+/// element, or operand 1, the position.
 std::vector<RegionInst> lift(const Combine& combine);
 
 /// One step on single values: left (+) right.

@@ -20,16 +20,11 @@ constexpr bool takes(Domain domain) {
   constexpr bool kFloat = std::is_floating_point_v<Value>;
   constexpr bool kBool = std::is_same_v<Value, bool>;
   switch (domain) {
-    case Domain::Float:
-      return kFloat;
-    case Domain::Int:
-      return !kFloat && !kBool;
-    case Domain::Number:
-      return !kBool;
-    case Domain::Bits:
-      return !kFloat;
-    case Domain::Any:
-      return true;
+    case Domain::Float: return kFloat;
+    case Domain::Int: return !kFloat && !kBool;
+    case Domain::Number: return !kBool;
+    case Domain::Bits: return !kFloat;
+    case Domain::Any: return true;
   }
 }
 
@@ -84,25 +79,18 @@ void select(i64 n, Operands operands, void* result) {
 
 void evaluate_where(DType dtype, i64 n, Operands operands, void* result) {
   switch (size_of(dtype)) {
-    case 1:
-      return select<u8>(n, operands, result);
-    case 2:
-      return select<u16>(n, operands, result);
-    case 4:
-      return select<u32>(n, operands, result);
-    default:
-      return select<u64>(n, operands, result);
+    case 1: return select<u8>(n, operands, result);
+    case 2: return select<u16>(n, operands, result);
+    case 4: return select<u32>(n, operands, result);
+    default: return select<u64>(n, operands, result);
   }
 }
 
 DType result_dtype(ScalarOp op, DType operands, DType given) {
   switch (info(op).result) {
-    case ResultRule::Same:
-      return operands;
-    case ResultRule::Bool:
-      return DType::b8;
-    case ResultRule::Given:
-      return given;
+    case ResultRule::Same: return operands;
+    case ResultRule::Bool: return DType::b8;
+    case ResultRule::Given: return given;
   }
   COIL_UNREACHABLE();
 }

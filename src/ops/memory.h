@@ -35,40 +35,24 @@ struct BoolMemory {
 template <class F>
 decltype(auto) with_memory(DType dtype, F f) {
   switch (dtype) {
-    case DType::u8:
-      return f(PlainMemory<u8>());
-    case DType::i8:
-      return f(PlainMemory<i8>());
-    case DType::i16:
-      return f(PlainMemory<i16>());
-    case DType::i32:
-      return f(PlainMemory<i32>());
-    case DType::i64:
-      return f(PlainMemory<i64>());
-    case DType::u16:
-      return f(PlainMemory<u16>());
-    case DType::u32:
-      return f(PlainMemory<u32>());
-    case DType::u64:
-      return f(PlainMemory<u64>());
-    case DType::b8:
-      return f(BoolMemory());
-    case DType::f16:
-      return f(NarrowMemory<u16, f16_to_f32, f32_to_f16>());
-    case DType::bf16:
-      return f(NarrowMemory<u16, bf16_to_f32, f32_to_bf16>());
-    case DType::f32:
-      return f(PlainMemory<float>());
-    case DType::f64:
-      return f(PlainMemory<double>());
-    case DType::f8e4m3fn:
-      return f(NarrowMemory<u8, f8e4m3fn_to_f32, f32_to_f8e4m3fn>());
-    case DType::f8e5m2:
-      return f(NarrowMemory<u8, f8e5m2_to_f32, f32_to_f8e5m2>());
+    case DType::u8: return f(PlainMemory<u8>());
+    case DType::i8: return f(PlainMemory<i8>());
+    case DType::i16: return f(PlainMemory<i16>());
+    case DType::i32: return f(PlainMemory<i32>());
+    case DType::i64: return f(PlainMemory<i64>());
+    case DType::u16: return f(PlainMemory<u16>());
+    case DType::u32: return f(PlainMemory<u32>());
+    case DType::u64: return f(PlainMemory<u64>());
+    case DType::b8: return f(BoolMemory());
+    case DType::f16: return f(NarrowMemory<u16, f16_to_f32, f32_to_f16>());
+    case DType::bf16: return f(NarrowMemory<u16, bf16_to_f32, f32_to_bf16>());
+    case DType::f32: return f(PlainMemory<float>());
+    case DType::f64: return f(PlainMemory<double>());
+    case DType::f8e4m3fn: return f(NarrowMemory<u8, f8e4m3fn_to_f32, f32_to_f8e4m3fn>());
+    case DType::f8e5m2: return f(NarrowMemory<u8, f8e5m2_to_f32, f32_to_f8e5m2>());
     case DType::c32:
     case DType::c64:
-    case DType::c128:
-      break;
+    case DType::c128: break;
   }
   fail_check(__FILE__, __LINE__, "not complex", str("{} is no scalar dtype", name(dtype)));
 }

@@ -43,16 +43,11 @@ bool accepts(ScalarOp op, DType operands) {
   if (op == ScalarOp::bitcast) return !is_bool(operands);
   if (is_narrow_float(operands)) return false;
   switch (info(op).domain) {
-    case Domain::Float:
-      return is_float(operands);
-    case Domain::Int:
-      return is_int(operands);
-    case Domain::Number:
-      return !is_bool(operands);
-    case Domain::Bits:
-      return !is_float(operands);
-    case Domain::Any:
-      return true;
+    case Domain::Float: return is_float(operands);
+    case Domain::Int: return is_int(operands);
+    case Domain::Number: return !is_bool(operands);
+    case Domain::Bits: return !is_float(operands);
+    case Domain::Any: return true;
   }
   COIL_UNREACHABLE();
 }

@@ -51,9 +51,9 @@ struct Scalar {
   bool operator==(const Scalar& o) const;  // bitwise; NaN equals NaN
 };
 
-/// The reference evaluator: the op on arrays. `n` elements each, operands of dtype `from` (for where:
-/// the first is bool; for cast and bitcast: `from` to `to`). Arrays hold the dtype's memory form.
-/// f32 arithmetic is done in f32.
+/// The reference evaluator: the op on arrays. `n` elements each, operands of dtype `from` (for
+/// where: the first is bool; for cast and bitcast: `from` to `to`). Arrays hold the dtype's memory
+/// form. f32 arithmetic is done in f32.
 void evaluate(ScalarOp op, DType from, DType to, i64 n, std::span<const void* const> operands,
               void* result);
 /// The same on single values; used for constant folding.

@@ -14,21 +14,33 @@ namespace coil::ops {
 
 /// The type of an argument or result, as far as coil tells them apart.
 enum class ArgType : u8 {
-  Tensor, Scalar, Int, SymInt, Float, Bool, String, DType, Layout, Device, MemoryFormat, Generator, Other
+  Tensor,
+  Scalar,
+  Int,
+  SymInt,
+  Float,
+  Bool,
+  String,
+  DType,
+  Layout,
+  Device,
+  MemoryFormat,
+  Generator,
+  Other
 };
 
 struct SchemaArg {
   std::string name;
   ArgType type = ArgType::Tensor;
-  bool optional = false;      // T?
-  bool list = false;          // T[]
+  bool optional = false;        // T?
+  bool list = false;            // T[]
   bool optional_items = false;  // Tensor?[]
-  int list_size = 0;          // int[2]: 2; a single number stands for that many equal ones
+  int list_size = 0;            // int[2]: 2; a single number stands for that many equal ones
   /// The default as the schema writes it: None, 1, [], Mean, or a string with its quotes.
   std::optional<std::string> fallback;
   bool keyword_only = false;
-  bool written = false;       // Tensor(a!): the op writes it
-  char alias = 0;             // Tensor(a): the letter, or 0
+  bool written = false;  // Tensor(a!): the op writes it
+  char alias = 0;        // Tensor(a): the letter, or 0
 };
 
 struct Schema {

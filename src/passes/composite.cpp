@@ -159,8 +159,7 @@ ValueId Composite::reshape(ValueId v, Exprs shape) {
   const Type of = type(v);
   shape = value_or_throw(complete_shape(builder.graph(), of.shape, std::move(shape)));
   if (shape == of.shape) return v;
-  if (!view_strides(builder.graph(), of, shape))
-    v = call("clone", {v, MemoryFormat::Contiguous});
+  if (!view_strides(builder.graph(), of, shape)) v = call("clone", {v, MemoryFormat::Contiguous});
   return view(v, std::move(shape));
 }
 
@@ -171,7 +170,9 @@ ValueId Composite::expand(ValueId v, Exprs shape) {
 
 ValueId Composite::unsqueeze(ValueId v, i64 d) { return call("unsqueeze", {v, n(d)}); }
 
-ValueId Composite::squeeze(ValueId v, Dims dims) { return call("squeeze.dims", {v, as_exprs(dims)}); }
+ValueId Composite::squeeze(ValueId v, Dims dims) {
+  return call("squeeze.dims", {v, as_exprs(dims)});
+}
 
 ValueId Composite::select(ValueId v, i64 d, sym::Expr index) {
   return call("select.int", {v, n(d), index});

@@ -16,8 +16,8 @@ namespace coil {
 using Values = std::vector<ValueId>;
 using Dims = std::vector<i64>;
 
-/// The sizes of a tensor or the items of a list argument. How many there are is the user's affair: rows
-/// read on, and BuildError says so where they are too few.
+/// The sizes of a tensor or the items of a list argument. How many there are is the user's affair:
+/// rows read on, and BuildError says so where they are too few.
 class Exprs : public std::vector<sym::Expr> {
  public:
   using vector::vector;
@@ -30,7 +30,8 @@ class Exprs : public std::vector<sym::Expr> {
 
  private:
   std::size_t checked(std::size_t i) const {
-    if (i >= size()) throw BuildError{error("a shape or list has {} items, which are too few", size())};
+    if (i >= size())
+      throw BuildError{error("a shape or list has {} items, which are too few", size())};
     return i;
   }
 };
@@ -90,7 +91,9 @@ class Composite {
   sym::Expr product(const Exprs& sizes, std::size_t first, std::size_t last) const;
 
   // Ops.
-  ValueId call(const std::string& op, std::vector<Arg> args) { return builder.call(op, std::move(args)); }
+  ValueId call(const std::string& op, std::vector<Arg> args) {
+    return builder.call(op, std::move(args));
+  }
   Values call_all(const std::string& op, std::vector<Arg> args) {
     return builder.call_all(op, std::move(args));
   }
@@ -169,8 +172,8 @@ std::vector<std::string_view> decomposed_ops();
 /// Whether lowering takes the op as it is: it has a row in the tables of ops/, and none here.
 bool is_core_op(std::string_view op);
 
-/// Whether the node is an index.Tensor or index_put with a mask, which its row rewrites; with integer
-/// indices these ops are core.
+/// Whether the node is an index.Tensor or index_put with a mask, which its row rewrites; with
+/// integer indices these ops are core.
 bool indexes_by_mask(const Graph& graph, const Node& node);
 
 // Pieces that rows of several families use.

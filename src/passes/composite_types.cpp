@@ -28,7 +28,8 @@ Node node_over_inputs(const Graph& graph, const Node& node, Graph& scratch) {
 
 /// Variables of data-dependent sizes got their names in the scratch graph; in `graph` they need
 /// names of their own.
-void adopt_variables(Graph& graph, const Graph& scratch, std::size_t inputs, std::vector<Type>& types) {
+void adopt_variables(Graph& graph, const Graph& scratch, std::size_t inputs,
+                     std::vector<Type>& types) {
   sym::Arena& syms = *graph.syms;
   std::vector<sym::Expr> known, seen;
   for (std::size_t i = 0; i < inputs; ++i)
@@ -37,7 +38,8 @@ void adopt_variables(Graph& graph, const Graph& scratch, std::size_t inputs, std
     for (sym::Expr e : type.shape) syms.variables(e, seen);
   std::vector<std::pair<sym::Expr, sym::Expr>> from_to;
   for (sym::Expr v : seen) {
-    if (syms.var(v).role != sym::Role::Value || std::ranges::find(known, v) != known.end()) continue;
+    if (syms.var(v).role != sym::Role::Value || std::ranges::find(known, v) != known.end())
+      continue;
     from_to.emplace_back(v, data_variable(graph, syms.var(v).range));
   }
   if (from_to.empty()) return;

@@ -13,7 +13,8 @@ namespace {
 /// define the data-dependent variables in its arguments and types.
 class Liveness {
  public:
-  explicit Liveness(const Graph& graph) : graph_(graph), nodes_(graph.nodes.size(), false), values_(graph.values.size(), false) {
+  explicit Liveness(const Graph& graph)
+      : graph_(graph), nodes_(graph.nodes.size(), false), values_(graph.values.size(), false) {
     for (NodeId id : graph.nodes.ids())
       for (ValueId out : graph.nodes[id].outs) define(graph.type(out), id);
     for (const Output& output : graph.outputs)
@@ -93,7 +94,8 @@ class Liveness {
 /// Takes over what is live, with new ids.
 class Compaction {
  public:
-  Compaction(Graph& graph, const Liveness& live) : graph_(graph), live_(live), moved_(graph.values.size()) {}
+  Compaction(Graph& graph, const Liveness& live)
+      : graph_(graph), live_(live), moved_(graph.values.size()) {}
 
   void run() {
     Table<ValueId, Value> values = std::move(graph_.values);

@@ -204,8 +204,7 @@ void Round::rewrite(NodeId id, const Node& node, Decomposition row) {
   if (!fits(id, *results)) return;
   adopt_sizes(id, *results, first_node);
   name_results(id, *results, first_node, first_value);
-  for (std::size_t i = 0; i < results->size(); ++i)
-    moved_[from_.nodes[id].outs[i]] = (*results)[i];
+  for (std::size_t i = 0; i < results->size(); ++i) moved_[from_.nodes[id].outs[i]] = (*results)[i];
 }
 
 /// Whether there are as many results as the op has, of its dtypes and ranks: else the row is wrong.
@@ -222,8 +221,8 @@ bool Round::fits(NodeId id, const Values& results) {
     return false;
   }
   if (!agrees)
-    fail(id, error("the decomposition of {} has {} results, but the graph says {}", from_.nodes[id].op,
-                   results.size(), outs.size()));
+    fail(id, error("the decomposition of {} has {} results, but the graph says {}",
+                   from_.nodes[id].op, results.size(), outs.size()));
   return agrees;
 }
 
@@ -267,8 +266,8 @@ std::string Round::free_name(const std::string& wanted) {
   return name;
 }
 
-/// Results that the row made take the names of the node's results; inner values are called after the
-/// first of these and their own op.
+/// Results that the row made take the names of the node's results; inner values are called after
+/// the first of these and their own op.
 void Round::name_results(NodeId id, const Values& results, NodeId first, ValueId first_value) {
   const Values& outs = from_.nodes[id].outs;
   const std::string prefix = outs.empty() ? "new" : from_.values[outs[0]].name;

@@ -16,8 +16,10 @@ Values flash_attention(Composite& c) {
   const DType dtype = compute_dtype(c.dtype(query));
   const std::optional<i64> width = c.syms.as_const(c.size(query, -1));
   if (!c.has("scale") && !width) c.fail("the head size must be fixed");
-  const double scale = c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(*width));
-  ValueId scores = c.mul(matmul(c, c.to(query, dtype), c.transpose(c.to(key, dtype), -1, -2)), scale);
+  const double scale =
+      c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(*width));
+  ValueId scores =
+      c.mul(matmul(c, c.to(query, dtype), c.transpose(c.to(key, dtype), -1, -2)), scale);
   if (c.flag("is_causal")) {
     const ValueId ones = c.filled({c.size(query, -2), c.size(key, -2)}, 1, DType::b8);
     const ValueId ahead = c.call("logical_not", {c.call("tril", {ones})});
@@ -74,7 +76,8 @@ Values rnn_cell(Composite& c) {
 
 /// Distances between all pairs of rows.
 Values cdist(Composite& c) {
-  const ValueId difference = c.sub(c.unsqueeze(c.tensor("x1"), -2), c.unsqueeze(c.tensor("x2"), -3));
+  const ValueId difference =
+      c.sub(c.unsqueeze(c.tensor("x1"), -2), c.unsqueeze(c.tensor("x2"), -3));
   return {c.call("linalg_vector_norm", {difference, c.arg("p"), Exprs{c.n(-1)}})};
 }
 

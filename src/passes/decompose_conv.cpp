@@ -17,9 +17,9 @@ ValueId convolve(Composite& c, ValueId input, const Window& window, bool transpo
     if (c.ndim(input) != dims - 1) c.fail("the input must have {} or {} dims", dims - 1, dims);
     input = c.unsqueeze(input, 0);
   }
-  const ValueId out =
-      c.call("convolution", {input, c.tensor("weight"), c.arg("bias"), window.stride, window.padding,
-                             window.dilation, transposed, window.output_padding, c.integer("groups")});
+  const ValueId out = c.call(
+      "convolution", {input, c.tensor("weight"), c.arg("bias"), window.stride, window.padding,
+                      window.dilation, transposed, window.output_padding, c.integer("groups")});
   return has_batch ? out : c.squeeze(out, {0});
 }
 
@@ -72,9 +72,9 @@ Values general(Composite& c) {
 Values conv_tbc(Composite& c) {
   const ValueId input = c.permute(c.self(), {1, 2, 0});
   const ValueId weight = c.permute(c.tensor("weight"), {2, 1, 0});
-  const ValueId out = c.call("convolution", {input, weight, c.arg("bias"), Exprs{c.n(1)},
-                                             Exprs{c.integer("pad")}, Exprs{c.n(1)}, false,
-                                             Exprs{c.n(0)}, c.n(1)});
+  const ValueId out =
+      c.call("convolution", {input, weight, c.arg("bias"), Exprs{c.n(1)}, Exprs{c.integer("pad")},
+                             Exprs{c.n(1)}, false, Exprs{c.n(0)}, c.n(1)});
   return {c.contiguous(c.permute(out, {2, 0, 1}))};
 }
 

@@ -7,7 +7,9 @@
 namespace coil {
 namespace {
 
-double fill_of(const Composite& c) { return c.base().find("ones") == std::string_view::npos ? 0 : 1; }
+double fill_of(const Composite& c) {
+  return c.base().find("ones") == std::string_view::npos ? 0 : 1;
+}
 
 Values constant(Composite& c) {
   return {c.filled(c.integers("size"), fill_of(c), c.dtype_or("dtype", DType::f32))};
@@ -44,8 +46,8 @@ Values arange(Composite& c) {
 
 Values logspace(Composite& c) {
   const DType dtype = c.dtype_or("dtype", DType::f32);
-  const ValueId exponents =
-      c.call("linspace", {c.arg("start"), c.arg("end"), c.arg("steps"), is_float(dtype) ? dtype : DType::f64});
+  const ValueId exponents = c.call("linspace", {c.arg("start"), c.arg("end"), c.arg("steps"),
+                                                is_float(dtype) ? dtype : DType::f64});
   return {c.to(c.call("pow.Scalar", {c.real("base"), exponents}), dtype)};
 }
 
@@ -63,12 +65,14 @@ Values triangle_indices(Composite& c) {
     const i64 inside = std::clamp<i64>(r + offset + (lower ? 1 : 0), 0, columns);
     count += lower ? inside : columns - inside;
   }
-  // The positions of the ones, first to last, are the first `count` of a stable order by "not inside".
+  // The positions of the ones, first to last, are the first `count` of a stable order by "not
+  // inside".
   const ValueId inside = c.call(lower ? "tril" : "triu", {square, c.n(offset)});
   const ValueId order =
       c.call_all("sort.stable", {c.reshape(inside, {c.n(-1)}), true, c.n(0), true}).at(1);
   const ValueId flat = c.slice(order, 0, c.n(0), c.n(count));
-  const ValueId row = c.call("div.Scalar_mode", {flat, c.n(std::max<i64>(columns, 1)), std::string("floor")});
+  const ValueId row =
+      c.call("div.Scalar_mode", {flat, c.n(std::max<i64>(columns, 1)), std::string("floor")});
   const ValueId column = c.call("remainder.Scalar", {flat, c.n(std::max<i64>(columns, 1))});
   return {c.to(c.cat({c.unsqueeze(row, 0), c.unsqueeze(column, 0)}, 0), dtype)};
 }

@@ -39,8 +39,8 @@ Labels parse_labels(const Composite& c, std::string_view text) {
 struct Equation {
   std::vector<Labels> operands;
   i64 ellipsis_dims = 0;
-  /// Position of each label among the permuted dims; -1 if it does not occur. Dims of the result come
-  /// first, then those that are summed over.
+  /// Position of each label among the permuted dims; -1 if it does not occur. Dims of the result
+  /// come first, then those that are summed over.
   std::array<i64, kLetters + 1> position;
   i64 result_dims = 0;
   i64 dims = 0;
@@ -56,7 +56,8 @@ void place_result(const Composite& c, Equation& e, std::optional<std::string_vie
                   const std::array<int, kLetters + 1>& uses) {
   if (result) {
     for (int label : parse_labels(c, *result)) {
-      if (e.position[static_cast<std::size_t>(label)] >= 0) c.fail("a label occurs twice in the result");
+      if (e.position[static_cast<std::size_t>(label)] >= 0)
+        c.fail("a label occurs twice in the result");
       if (uses[static_cast<std::size_t>(label)] == 0 && label != kEllipsis)
         c.fail("a label of the result occurs in no operand");
       place(e, label);
@@ -99,7 +100,8 @@ Equation parse_equation(const Composite& c, std::string_view text, const Values&
   }
   place_result(c, e, result, uses);
   for (int label = 0; label < kLetters; ++label)
-    if (uses[static_cast<std::size_t>(label)] > 0 && e.position[static_cast<std::size_t>(label)] < 0)
+    if (uses[static_cast<std::size_t>(label)] > 0 &&
+        e.position[static_cast<std::size_t>(label)] < 0)
       place(e, label);
   return e;
 }
@@ -137,7 +139,8 @@ ValueId permuted(Composite& c, const Equation& e, const Labels& labels, ValueId 
   return c.permute(operand, order);
 }
 
-/// The product of two operands of equal rank, summed over `summed` (kept as dims of size 1): one bmm.
+/// The product of two operands of equal rank, summed over `summed` (kept as dims of size 1): one
+/// bmm.
 ValueId pair_product(Composite& c, ValueId left, ValueId right, const Dims& summed) {
   if (summed.empty()) return c.mul(left, right);
   Dims both, left_only, right_only;
@@ -221,7 +224,8 @@ Values einsum_row(Composite& c) {
     const ValueId a = operands[i], b = operands[j];
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(j));
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
-    operands.insert(c.has("path") ? operands.end() : operands.begin(), contract(c, e, a, b, counts));
+    operands.insert(c.has("path") ? operands.end() : operands.begin(),
+                    contract(c, e, a, b, counts));
   }
   if (e.dims == e.result_dims) return {operands[0]};
   Dims rest;

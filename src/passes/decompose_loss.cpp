@@ -25,8 +25,8 @@ Values smooth_l1_loss(Composite& c) {
   const ValueId distance = c.call("abs", {c.sub(c.self(), c.tensor("target"))});
   if (beta == 0) return {reduced(c, distance, c.fixed("reduction"))};
   const ValueId square = c.div(c.mul(c.mul(distance, 0.5), distance), beta);
-  const ValueId loss = c.call(
-      "where.self", {c.binary("lt", distance, beta), square, c.sub(distance, 0.5 * beta)});
+  const ValueId loss =
+      c.call("where.self", {c.binary("lt", distance, beta), square, c.sub(distance, 0.5 * beta)});
   return {reduced(c, loss, c.fixed("reduction"))};
 }
 
@@ -53,8 +53,7 @@ Values kl_div(Composite& c) {
 Values binary_cross_entropy(Composite& c) {
   const ValueId input = c.self(), target = c.tensor("target");
   const ValueId log = c.call("clamp_min", {c.call("log", {input}), -100.0});
-  const ValueId log_rest =
-      c.call("clamp_min", {c.call("log1p", {c.call("neg", {input})}), -100.0});
+  const ValueId log_rest = c.call("clamp_min", {c.call("log1p", {c.call("neg", {input})}), -100.0});
   ValueId loss = c.sub(c.mul(c.sub(target, 1.0), log_rest), c.mul(target, log));
   if (c.has("weight")) loss = c.mul(loss, c.tensor("weight"));
   return {reduced(c, loss, c.fixed("reduction"))};
@@ -86,8 +85,8 @@ Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 redu
   const DType dtype = c.dtype(log_probabilities);
   const ValueId counts = c.call("ne.Scalar", {target, c.integer("ignore_index")});
   const ValueId classes = c.where(counts, target, 0);
-  const ValueId picked = c.call(
-      "gather", {log_probabilities, c.n(class_dim), c.unsqueeze(classes, class_dim)});
+  const ValueId picked =
+      c.call("gather", {log_probabilities, c.n(class_dim), c.unsqueeze(classes, class_dim)});
   ValueId loss = c.call("neg", {c.squeeze(picked, {class_dim})});
   ValueId weights;
   if (c.has("weight")) {
@@ -164,8 +163,8 @@ Values cross_entropy(Composite& c) {
   if (smoothing == 0) return {loss};
   const std::optional<i64> classes = c.syms.as_const(c.size(logs, class_dim));
   if (!classes) c.fail("the number of classes must be fixed");
-  const ValueId extra = c.mul(smoothing_loss(c, logs, class_dim),
-                              smoothing / static_cast<double>(*classes));
+  const ValueId extra =
+      c.mul(smoothing_loss(c, logs, class_dim), smoothing / static_cast<double>(*classes));
   return {c.add(c.mul(loss, 1 - smoothing), extra)};
 }
 
@@ -176,8 +175,7 @@ ValueId vector_norm(Composite& c, ValueId v, const Arg& order, i64 dim, bool kee
 /// Each vector is brought to length 1 before they are multiplied; lengths are at least eps.
 Values cosine_similarity(Composite& c) {
   const DType dtype = c.common_dtype({c.tensor("x1"), c.tensor("x2")});
-  const Values both =
-      c.broadcast_all({c.to(c.tensor("x1"), dtype), c.to(c.tensor("x2"), dtype)});
+  const Values both = c.broadcast_all({c.to(c.tensor("x1"), dtype), c.to(c.tensor("x2"), dtype)});
   const i64 dim = c.dim("dim", both[0]);
   Values units;
   for (ValueId v : both) {
@@ -216,7 +214,8 @@ Values margin_ranking_loss(Composite& c) {
 
 Values hinge_embedding_loss(Composite& c) {
   const ValueId self = c.self(), target = c.tensor("target");
-  const ValueId margin = c.call("clamp_min", {c.call("rsub.Scalar", {self, c.real("margin")}), 0.0});
+  const ValueId margin =
+      c.call("clamp_min", {c.call("rsub.Scalar", {self, c.real("margin")}), 0.0});
   const ValueId apart = c.where(c.ne(target, c.scalar(1, c.dtype(target))), margin, 0);
   const ValueId alike = c.where(c.ne(target, c.scalar(-1, c.dtype(target))), self, 0);
   return {reduced(c, c.add(apart, alike), c.fixed("reduction"))};

@@ -8,8 +8,8 @@
 namespace coil {
 namespace {
 
-/// Whether matmul multiplies `larger` as one matrix of all its rows. As in eager, a copy of it is not
-/// worth that, but where `smaller` is a weight the export's gradient mode folds anyway.
+/// Whether matmul multiplies `larger` as one matrix of all its rows. As in eager, a copy of it is
+/// not worth that, but where `smaller` is a weight the export's gradient mode folds anyway.
 bool folds(Composite& c, ValueId larger, ValueId smaller, bool larger_is_first) {
   if (c.ndim(larger) < 3 || c.ndim(smaller) > 2) return false;
   if (!larger_is_first && c.ndim(smaller) == 2) return false;
@@ -226,7 +226,8 @@ ValueId matmul(Composite& c, ValueId a, ValueId b) {
 ValueId linear(Composite& c, ValueId input, ValueId weight, ValueId bias) {
   const bool is_matrix = c.ndim(weight) == 2;
   const ValueId turned = is_matrix ? c.permute(weight, {1, 0}) : weight;
-  if (is_matrix && c.ndim(input) == 2 && bias.valid()) return c.call("addmm", {bias, input, turned});
+  if (is_matrix && c.ndim(input) == 2 && bias.valid())
+    return c.call("addmm", {bias, input, turned});
   if (is_matrix && c.ndim(input) > 2 && bias.valid() && c.is_contiguous(input)) {
     Exprs shape = c.shape(input);
     const ValueId rows = c.reshape(input, {c.product(shape, 0, shape.size() - 1), shape.back()});

@@ -99,8 +99,7 @@ RootMeanSquare root_mean_square(Composite& c) {
   for (i64 d = c.ndim(input) - count; d < c.ndim(input); ++d) dims.push_back(d);
   const ValueId wide = c.to(input, computed_in);
   const ValueId square = c.call("pow.Tensor_Scalar", {wide, c.n(2)});
-  const ValueId scale =
-      c.call("rsqrt", {c.add(c.mean(square, dims, KeepDim::Yes), epsilon)});
+  const ValueId scale = c.call("rsqrt", {c.add(c.mean(square, dims, KeepDim::Yes), epsilon)});
   ValueId out = c.mul(wide, scale);
   if (c.has("weight")) out = c.mul(out, c.tensor("weight"));
   return {c.to(out, c.dtype(input)), scale};
@@ -114,7 +113,8 @@ Values fused_rms_norm(Composite& c) {
 }
 
 Values softmax_int(Composite& c) {
-  const std::string op = c.base().find("log_") == std::string_view::npos ? "_softmax" : "_log_softmax";
+  const std::string op =
+      c.base().find("log_") == std::string_view::npos ? "_softmax" : "_log_softmax";
   const DType dtype = c.dtype_or("dtype", c.dtype(c.self()));
   return {softmax(c, op, c.self(), c.dim("dim", c.self()), dtype)};
 }
@@ -122,8 +122,7 @@ Values softmax_int(Composite& c) {
 /// A row of minus infinities gives zeros.
 Values safe_softmax(Composite& c) {
   const i64 dim = c.dim("dim", c.self());
-  const ValueId out =
-      softmax(c, "_softmax", c.self(), dim, c.dtype_or("dtype", c.dtype(c.self())));
+  const ValueId out = softmax(c, "_softmax", c.self(), dim, c.dtype_or("dtype", c.dtype(c.self())));
   const ValueId masked = c.binary("eq", c.self(), -std::numeric_limits<double>::infinity());
   const ValueId rows = c.call("all.dim", {masked, c.n(dim), true});
   return {c.call("where.self", {rows, c.filled({}, 0, c.dtype(out)), out})};

@@ -107,8 +107,10 @@ Values positive(Composite& c) { return {c.self()}; }
 
 Values dropout(Composite& c) {
   if (c.flag("train") && c.real("p") != 0)
-    c.fail("{} in training needs random numbers, which coil does not have yet: export the model after "
-           "model.eval()", c.base());
+    c.fail(
+        "{} in training needs random numbers, which coil does not have yet: export the model after "
+        "model.eval()",
+        c.base());
   return {c.self()};
 }
 
@@ -116,15 +118,17 @@ Values native_dropout(Composite& c) {
   const ValueId input = c.tensor("input");
   const bool trains = !c.has("train") || c.flag("train");
   if (trains && c.real("p") != 0)
-    c.fail("dropout in training needs random numbers, which coil does not have yet: export the model "
-           "after model.eval()");
+    c.fail(
+        "dropout in training needs random numbers, which coil does not have yet: export the model "
+        "after model.eval()");
   return {c.call("clone", {input}), c.call("full_like", {input, true, DType::b8})};
 }
 
 Values rrelu(Composite& c) {
   if (c.flag("training"))
-    c.fail("rrelu in training needs random numbers, which coil does not have yet: export the model "
-           "after model.eval()");
+    c.fail(
+        "rrelu in training needs random numbers, which coil does not have yet: export the model "
+        "after model.eval()");
   return {c.call("leaky_relu", {c.self(), (c.real("lower") + c.real("upper")) / 2})};
 }
 
@@ -175,7 +179,8 @@ Values float_power(Composite& c) {
     if (v == nullptr) return arg;
     return c.to(*v, is_complex(c.dtype(*v)) ? DType::c128 : DType::f64);
   };
-  return {c.call("pow." + c.op().substr(c.op().find('.') + 1), {wide(c.arg("self")), wide(c.arg("exponent"))})};
+  return {c.call("pow." + c.op().substr(c.op().find('.') + 1),
+                 {wide(c.arg("self")), wide(c.arg("exponent"))})};
 }
 
 Values ldexp(Composite& c) {

@@ -19,9 +19,10 @@ Exprs widened(Composite& c, std::string_view name, i64 height) {
 
 Values max_pool1d_with_indices(Composite& c) {
   const ValueId image = c.unsqueeze(c.self(), -2);
-  Values out = c.call_all("max_pool2d_with_indices",
-                          {image, widened(c, "kernel_size", 1), widened(c, "stride", 1),
-                           widened(c, "padding", 0), widened(c, "dilation", 1), c.flag("ceil_mode")});
+  Values out =
+      c.call_all("max_pool2d_with_indices",
+                 {image, widened(c, "kernel_size", 1), widened(c, "stride", 1),
+                  widened(c, "padding", 0), widened(c, "dilation", 1), c.flag("ceil_mode")});
   for (ValueId& v : out) v = c.squeeze(v, {c.ndim(v) - 2});
   return out;
 }
@@ -81,7 +82,9 @@ Values pad(Composite& c) {
   }
   if (c.has("value") && c.real("value") != 0) c.fail("mode {} takes no value", mode);
   if (mode == "circular") return {circular(c, c.self(), amounts)};
-  const std::string kind = mode == "reflect" ? "reflection" : mode == "replicate" ? "replication" : "";
+  const std::string kind = mode == "reflect"     ? "reflection"
+                           : mode == "replicate" ? "replication"
+                                                 : "";
   if (kind.empty() || amounts.size() % 2 != 0 || amounts.size() > 6)
     c.fail("mode '{}' with {} amounts is not supported", mode, amounts.size());
   return {c.call(str("{}_pad{}d", kind, amounts.size() / 2), {c.self(), amounts})};
@@ -107,7 +110,8 @@ Values affine_grid(Composite& c) {
   const ValueId theta = c.tensor("theta");
   const Exprs size = c.integers("size");
   const bool corners = c.flag("align_corners");
-  if (size.size() != 4 && size.size() != 5) c.fail("size has {} numbers, but must have 4 or 5", size.size());
+  if (size.size() != 4 && size.size() != 5)
+    c.fail("size has {} numbers, but must have 4 or 5", size.size());
   const std::size_t spatial = size.size() - 2;
   Exprs shape(size.begin() + 2, size.end());
   shape.push_back(c.n(1));
@@ -137,7 +141,8 @@ Values im2col(Composite& c) {
   const bool has_batch = c.ndim(image) == 4;
   if (!has_batch) image = c.unsqueeze(image, 0);
   sym::Arena& s = c.syms;
-  image = c.contiguous(c.call("constant_pad_nd", {image, Exprs{padding[1], padding[1], padding[0], padding[0]}}));
+  image = c.contiguous(
+      c.call("constant_pad_nd", {image, Exprs{padding[1], padding[1], padding[0], padding[0]}}));
   const Exprs shape = c.shape(image), steps = c.type(image).strides;
   Exprs counts;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -152,8 +157,9 @@ Values im2col(Composite& c) {
                                 s.mul(stride[0], steps[2]),
                                 s.mul(stride[1], steps[3])};
   const ValueId windows = c.call("as_strided", {image, window_shape, window_strides});
-  const ValueId out = c.reshape(c.call("clone", {windows, MemoryFormat::Contiguous}),
-                                {shape[0], c.product(window_shape, 1, 4), c.product(window_shape, 4, 6)});
+  const ValueId out =
+      c.reshape(c.call("clone", {windows, MemoryFormat::Contiguous}),
+                {shape[0], c.product(window_shape, 1, 4), c.product(window_shape, 4, 6)});
   return {has_batch ? out : c.squeeze(out, {0})};
 }
 

@@ -40,7 +40,8 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
   if (const sym::Expr* number = std::get_if<sym::Expr>(&order))
     p = static_cast<double>(c.syms.as_const(*number).value_or(0));
   const bool over_columns = std::isinf(p);
-  if (!over_columns && std::abs(p) != 1) c.fail("the norm of order {} of matrices is not supported", p);
+  if (!over_columns && std::abs(p) != 1)
+    c.fail("the norm of order {} of matrices is not supported", p);
   const i64 summed = over_columns ? columns : rows;
   i64 chosen = over_columns ? rows : columns;
   const ValueId sums = c.sum(c.call("abs", {v}), {summed}, keeps ? KeepDim::Yes : KeepDim::No);
@@ -71,7 +72,8 @@ Values linalg_norm(Composite& c) {
 }
 
 Values count_nonzero(Composite& c) {
-  const ValueId nonzero = is_bool(c.dtype(c.self())) ? c.self() : c.ne(c.self(), c.scalar(0, c.dtype(c.self())));
+  const ValueId nonzero =
+      is_bool(c.dtype(c.self())) ? c.self() : c.ne(c.self(), c.scalar(0, c.dtype(c.self())));
   if (!c.has("dim")) return {c.sum(nonzero)};
   return {c.sum(nonzero, c.dims("dim", c.self()), KeepDim::No)};
 }

@@ -23,7 +23,8 @@ Values split_evenly(Composite& c, i64 each, i64 dim) {
   const i64 size = fixed_size(c, dim);
   if (each <= 0 && size > 0) c.fail("parts must have at least one element");
   constexpr i64 kMost = 65536;
-  if (size > 0 && size / each > kMost) c.fail("{} parts of {} elements are too many", size / each, each);
+  if (size > 0 && size / each > kMost)
+    c.fail("{} parts of {} elements are too many", size / each, each);
   Exprs sizes;
   for (i64 at = 0; at < size; at += each) sizes.push_back(c.n(std::min(each, size - at)));
   if (sizes.empty()) sizes.push_back(c.n(0));
@@ -42,7 +43,8 @@ Values split(Composite& c) {
     return split_evenly(c, *fixed, dim);
   const std::optional<i64> parts = part_count(c, size, each);
   constexpr i64 kMost = 65536;
-  if (!parts || *parts < 1 || *parts > kMost) c.fail("the number of parts of size {} must be fixed", c.syms.text(each));
+  if (!parts || *parts < 1 || *parts > kMost)
+    c.fail("the number of parts of size {} must be fixed", c.syms.text(each));
   Exprs sizes(static_cast<std::size_t>(*parts) - 1, each);
   sizes.push_back(c.syms.sub(size, c.syms.mul(each, c.n(*parts - 1))));
   return split_with_sizes(c, sizes, dim);
@@ -124,12 +126,15 @@ ValueId with_dims(Composite& c, ValueId v, i64 wanted) {
   return v;
 }
 
-/// hstack, vstack, dstack: the tensors with at least 1, 2 or 3 dims, put together along one of them.
+/// hstack, vstack, dstack: the tensors with at least 1, 2 or 3 dims, put together along one of
+/// them.
 Values axis_stack(Composite& c) {
   const i64 wanted = c.base() == "hstack" ? 1 : c.base() == "dstack" ? 3 : 2;
   Values parts = c.tensors("tensors");
   for (ValueId& v : parts) v = with_dims(c, v, wanted);
-  const i64 dim = c.base() == "hstack" ? (c.ndim(parts.at(0)) == 1 ? 0 : 1) : c.base() == "dstack" ? 2 : 0;
+  const i64 dim = c.base() == "hstack"   ? (c.ndim(parts.at(0)) == 1 ? 0 : 1)
+                  : c.base() == "dstack" ? 2
+                                         : 0;
   return {c.cat(parts, dim)};
 }
 

@@ -16,7 +16,8 @@ Values transpose(Composite& c) {
 }
 
 Values transpose_last(Composite& c) {
-  if (is_complex(c.dtype(c.self())) && (c.op() == "mH" || c.op() == "adjoint" || c.op() == "matrix_H"))
+  if (is_complex(c.dtype(c.self())) &&
+      (c.op() == "mH" || c.op() == "adjoint" || c.op() == "matrix_H"))
     c.fail("complex tensors are not supported here");
   return {c.ndim(c.self()) < 2 ? c.self() : c.transpose(c.self(), -1, -2)};
 }
@@ -62,7 +63,8 @@ Values flatten(Composite& c) {
   if (start > end) c.fail("start_dim lies behind end_dim");
   const Exprs from = c.shape(c.self());
   Exprs shape(from.begin(), from.begin() + start);
-  shape.push_back(c.product(from, static_cast<std::size_t>(start), static_cast<std::size_t>(end) + 1));
+  shape.push_back(
+      c.product(from, static_cast<std::size_t>(start), static_cast<std::size_t>(end) + 1));
   shape.insert(shape.end(), from.begin() + end + 1, from.end());
   return {c.reshape(c.self(), shape)};
 }
@@ -87,7 +89,8 @@ Values broadcast_tensors(Composite& c) { return c.broadcast_all(c.tensors("tenso
 
 Values meshgrid(Composite& c) {
   const Values tensors = c.tensors("tensors");
-  const bool swaps = c.op() == "meshgrid.indexing" && c.word("indexing") == "xy" && tensors.size() > 1;
+  const bool swaps =
+      c.op() == "meshgrid.indexing" && c.word("indexing") == "xy" && tensors.size() > 1;
   Exprs shape;
   for (ValueId v : tensors) shape.push_back(c.count(v));
   if (swaps) std::swap(shape[0], shape[1]);

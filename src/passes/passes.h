@@ -7,9 +7,10 @@
 
 namespace coil {
 
-/// Rewrites every op that lowering does not take into ops that it does, and drops what has no effect
-/// (aliases, dropout in eval). Values that survive keep their names; new ones are called after the node
-/// that they come from. An Error lists all unknown ops at once, with counts and places.
+/// Rewrites every op that lowering does not take into ops that it does, and drops what has no
+/// effect (aliases, dropout in eval). Values that survive keep their names; new ones are called
+/// after the node that they come from. An Error lists all unknown ops at once, with counts and
+/// places.
 Result<Graph> decompose(const Graph& graph);
 
 /// Types of composite ops. Whoever makes a Graph lets `Graph::composites` point here.

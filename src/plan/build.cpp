@@ -13,8 +13,13 @@ using runtime::Where;
 
 class PlanBuilder {
  public:
-  PlanBuilder(const LoopProgram& program, const Schedule& schedule, const PlanServices& services, SymbolTable& symbols)
-      : program_(program), schedule_(schedule), services_(services), symbols_(symbols), syms_(*program.syms),
+  PlanBuilder(const LoopProgram& program, const Schedule& schedule, const PlanServices& services,
+              SymbolTable& symbols)
+      : program_(program),
+        schedule_(schedule),
+        services_(services),
+        symbols_(symbols),
+        syms_(*program.syms),
         exprs_(syms_, symbols, out_) {}
 
   Result<runtime::Plan> run() {
@@ -25,7 +30,8 @@ class PlanBuilder {
     for (const Slot& s : schedule_.slots) out_.slots.push_back(exprs_.add(s.bytes));
     for (std::size_t i = 0; i < program_.subprograms.size(); ++i)
       out_.subplans.push_back(COIL_TRY(
-          PlanBuilder(program_.subprograms[i], schedule_.subschedules[i], services_, symbols_).run()));
+          PlanBuilder(program_.subprograms[i], schedule_.subschedules[i], services_, symbols_)
+              .run()));
     // A size from a buffer that is there before the call begins is read first of all.
     for (const ProgramSize& size : program_.sizes) {
       if (!size.from.valid()) continue;
@@ -34,7 +40,8 @@ class PlanBuilder {
     }
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
-    for (const ProgramState& s : program_.states) out_.states.push_back({s.state.index, s.updated.index});
+    for (const ProgramState& s : program_.states)
+      out_.states.push_back({s.state.index, s.updated.index});
     for (const Check& c : program_.checks)
       out_.checks.push_back({exprs_.add(c.condition), c.text, names_data(c.condition)});
     return std::move(out_);
@@ -108,8 +115,9 @@ class PlanBuilder {
     p.strides = exprs_.add(strides_of(b));
     switch (plan.place) {
       case Place::External:
-        p.where = b.kind == BufferKind::Input ? Where::Input
-                  : b.kind == BufferKind::State ? Where::State : Where::Constant;
+        p.where = b.kind == BufferKind::Input   ? Where::Input
+                  : b.kind == BufferKind::State ? Where::State
+                                                : Where::Constant;
         break;
       case Place::Arena:
       case Place::Within:
@@ -155,7 +163,8 @@ class PlanBuilder {
       steps.push_back(control(program_.controls[std::get<ControlId>(step)]));
     }
     for (const ProgramSize& s : program_.sizes)
-      if (s.from.valid() && std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end())
+      if (s.from.valid() &&
+          std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end())
         steps.push_back(read_size(s));
     return Ok{};
   }
@@ -165,9 +174,10 @@ class PlanBuilder {
     for_each_instance(group, [&](const Instance& instance) {
       for (const Inst& i : program_.bodies[instance.body].insts)
         if (i.kind == InstKind::Reduce && i.tree.lanes != 1 && i.tree.lanes != 16)
-          sound = error("body {}: compiled kernels take reduction trees of 1 or 16 lanes, found {}x{}; "
-                        "--target interp takes all",
-                        program_.bodies[instance.body].name, i.tree.lanes, i.tree.accs);
+          sound = error(
+              "body {}: compiled kernels take reduction trees of 1 or 16 lanes, found {}x{}; "
+              "--target interp takes all",
+              program_.bodies[instance.body].name, i.tree.lanes, i.tree.accs);
     });
     return sound;
   }
@@ -175,12 +185,15 @@ class PlanBuilder {
   runtime::Launch launch(GroupId group) {
     BuiltKernel built = build_kernel(program_, schedule_, group);
     const bool is_epilogue = schedule_.groups[group].node.valid();
-    if (is_epilogue) map_epilogue_to_cpu(built.kernel);
-    else map_to_cpu(built.kernel, services_.machine);
+    if (is_epilogue)
+      map_epilogue_to_cpu(built.kernel);
+    else
+      map_to_cpu(built.kernel, services_.machine);
     runtime::Launch out;
     out.kernel = services_.add_kernel(built.kernel);
     for (std::size_t i = 0; i < built.arguments.size(); ++i)
-      if (!built.kernel.buffers[i].kept) out.buffers.push_back(built.arguments[i].index);  // the block's id is ~0
+      if (!built.kernel.buffers[i].kept)
+        out.buffers.push_back(built.arguments[i].index);  // the block's id is ~0
     for (sym::Expr v : built.kernel.symbols) {
       const std::optional<u32> of_block = block_value(built.block, v);
       out.symbols.push_back(of_block ? *of_block : symbols_.slot(v));
@@ -196,7 +209,8 @@ class PlanBuilder {
 
   /// Which of a block's values a symbol of an epilogue is.
   static std::optional<u32> block_value(const Block& block, sym::Expr v) {
-    const sym::Expr values[] = {block.batch, block.row0, block.rows, block.col0, block.cols, block.ld};
+    const sym::Expr values[] = {block.batch, block.row0, block.rows,
+                                block.col0,  block.cols, block.ld};
     for (u32 i = 0; i < std::size(values); ++i)
       if (values[i] == v) return runtime::kBlockBatch + i;
     return std::nullopt;
@@ -232,12 +246,15 @@ class PlanBuilder {
   }
 
   /// A weight that is there before the first call is packed once; nothing if it is not.
-  std::optional<u32> packed_weight(const Structured& node, const Implementation& chosen, const runtime::Call& call) {
+  std::optional<u32> packed_weight(const Structured& node, const Implementation& chosen,
+                                   const runtime::Call& call) {
     const BufferId weight = node.inputs[chosen.weight].buffer;
     const bool derived = schedule_.buffers.get(weight).place == Place::Derived;
-    if (node.init || (program_.buffers[weight].kind != BufferKind::Constant && !derived)) return std::nullopt;
+    if (node.init || (program_.buffers[weight].kind != BufferKind::Constant && !derived))
+      return std::nullopt;
     const std::vector<i64> key = packing_key(call, chosen.weight);
-    if (const auto known = packed_.find({chosen.name, key}); known != packed_.end()) return known->second;
+    if (const auto known = packed_.find({chosen.name, key}); known != packed_.end())
+      return known->second;
     std::vector<runtime::CallOperand> shapes;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) shapes.push_back(shape_of(node.inputs[i]));
     runtime::PlanBuffer p;
@@ -288,8 +305,10 @@ class PlanBuilder {
     for (BufferId b : c.results) out.results.push_back(b.index);
     if (const auto* branch = std::get_if<If>(&c.kind)) {
       out.kind = runtime::ControlStep::Kind::If;
-      if (branch->predicate.valid()) out.predicate = static_cast<i32>(branch->predicate.index);
-      else out.condition = exprs_.add(branch->condition);
+      if (branch->predicate.valid())
+        out.predicate = static_cast<i32>(branch->predicate.index);
+      else
+        out.condition = exprs_.add(branch->condition);
     } else if (std::holds_alternative<While>(c.kind)) {
       out.kind = runtime::ControlStep::Kind::While;
     } else {
@@ -342,7 +361,8 @@ class PlanBuilder {
 
 }  // namespace
 
-Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule, const PlanServices& services) {
+Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule,
+                                 const PlanServices& services) {
   SymbolTable symbols(*program.syms);
   runtime::Plan plan = COIL_TRY(PlanBuilder(program, schedule, services, symbols).run());
   COIL_TRY(bind_sizes(program, symbols, plan));

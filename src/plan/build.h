@@ -1,5 +1,6 @@
 #pragma once
-// From Schedule to Plan: the steps of the host program, with every size as an expression of symbols.
+// From Schedule to Plan: the steps of the host program, with every size as an expression of
+// symbols.
 
 #include <functional>
 #include <memory>
@@ -14,9 +15,9 @@ struct Implementation {
   std::string name;
   runtime::CallFunction function = nullptr;
   std::shared_ptr<const void> attributes;
-  /// Brings a weight into the layout that `function` reads, once at init: input `weight` of the node. It
-  /// gets the node's inputs, of which the others have no memory, and writes to CallTools::packed. Null:
-  /// the function has no layout of its own.
+  /// Brings a weight into the layout that `function` reads, once at init: input `weight` of the
+  /// node. It gets the node's inputs, of which the others have no memory, and writes to
+  /// CallTools::packed. Null: the function has no layout of its own.
   runtime::CallFunction pack = nullptr;
   u32 weight = 1;
   std::function<i64(std::span<const runtime::CallOperand>)> packed_bytes;
@@ -31,6 +32,7 @@ struct PlanServices {
   Machine machine;
 };
 
-Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule, const PlanServices& services);
+Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule,
+                                 const PlanServices& services);
 
 }  // namespace coil

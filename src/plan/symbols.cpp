@@ -21,7 +21,8 @@ std::vector<std::string> SymbolTable::names() const {
 runtime::ExprRef ExprTable::add(sym::Expr e) {
   auto [at, fresh] = known_.try_emplace(e, static_cast<u32>(plan_.exprs.size()));
   if (fresh) {
-    Result<runtime::ExprCode> code = sym::compile(syms_, e, [&](sym::Expr v) { return std::optional<u32>(symbols_.slot(v)); });
+    Result<runtime::ExprCode> code =
+        sym::compile(syms_, e, [&](sym::Expr v) { return std::optional<u32>(symbols_.slot(v)); });
     COIL_CHECK(code.ok(), "{}", code.error().message);
     plan_.exprs.push_back(std::move(*code));
   }
@@ -66,11 +67,13 @@ Status bind_sizes(const LoopProgram& program, SymbolTable& symbols, runtime::Pla
         if (!multiple || (multiple->second == 1) != plain) continue;
         if (std::find(bound.begin(), bound.end(), multiple->first) != bound.end()) continue;
         bound.push_back(multiple->first);
-        plan.bindings.push_back({symbols.slot(multiple->first), i, is_int ? -1 : static_cast<i32>(d), multiple->second});
+        plan.bindings.push_back({symbols.slot(multiple->first), i,
+                                 is_int ? -1 : static_cast<i32>(d), multiple->second});
       }
     }
   for (sym::Expr v : symbols.vars())
-    if (syms.var(v).role == sym::Role::Size && std::find(bound.begin(), bound.end(), v) == bound.end())
+    if (syms.var(v).role == sym::Role::Size &&
+        std::find(bound.begin(), bound.end(), v) == bound.end())
       return error("no input determines the size {}", syms.var(v).name);
   for (sym::Expr v : bound) {
     const sym::Range r = syms.var(v).range;

@@ -24,7 +24,8 @@ bool equal(const Value& a, const Value& b) {
 Status check_kind(const PlanInput& input, const Value& given) {
   switch (input.kind) {
     case PlanInput::Kind::Int:
-      if (!std::holds_alternative<i64>(given)) return error("input '{}' is an int, found {}", input.name, kind_of(given));
+      if (!std::holds_alternative<i64>(given))
+        return error("input '{}' is an int, found {}", input.name, kind_of(given));
       return Ok{};
     case PlanInput::Kind::Float:
       if (!std::holds_alternative<double>(given))
@@ -32,27 +33,30 @@ Status check_kind(const PlanInput& input, const Value& given) {
       return Ok{};
     case PlanInput::Kind::Fixed:
       if (std::holds_alternative<Tensor>(given) || !equal(given, input.fixed))
-        return error("input '{}' is {}, expected {}: the program was exported for this value alone", input.name,
-                     kind_of(given), kind_of(input.fixed));
+        return error("input '{}' is {}, expected {}: the program was exported for this value alone",
+                     input.name, kind_of(given), kind_of(input.fixed));
       return Ok{};
     case PlanInput::Kind::Tensor: break;
   }
   const auto* t = std::get_if<Tensor>(&given);
   if (!t) return error("input '{}' is a tensor, found {}", input.name, kind_of(given));
   if (t->dtype != input.dtype)
-    return error("input '{}' has dtype {}, expected {}", input.name, name(t->dtype), name(input.dtype));
+    return error("input '{}' has dtype {}, expected {}", input.name, name(t->dtype),
+                 name(input.dtype));
   if (t->shape.size() != input.shape.size())
-    return error("input '{}' has {} dims, expected {}", input.name, t->shape.size(), input.shape.size());
+    return error("input '{}' has {} dims, expected {}", input.name, t->shape.size(),
+                 input.shape.size());
   return Ok{};
 }
 
 Status bind_symbols(const Plan& plan, std::span<const Value> inputs, CallContext& call) {
   for (const Binding& b : plan.bindings) {
-    const i64 size = b.dim < 0 ? std::get<i64>(inputs[b.input])
-                               : std::get<Tensor>(inputs[b.input]).shape[static_cast<std::size_t>(b.dim)];
+    const i64 size = b.dim < 0
+                         ? std::get<i64>(inputs[b.input])
+                         : std::get<Tensor>(inputs[b.input]).shape[static_cast<std::size_t>(b.dim)];
     if (size % b.factor != 0)
-      return error("input '{}' has size {} in dim {}, expected a multiple of {}", plan.inputs[b.input].name, size,
-                   b.dim, b.factor);
+      return error("input '{}' has size {} in dim {}, expected a multiple of {}",
+                   plan.inputs[b.input].name, size, b.dim, b.factor);
     call.symbols[b.symbol] = size / b.factor;
   }
   for (std::size_t i = 0; i < plan.inputs.size(); ++i)
@@ -67,8 +71,8 @@ Status check_sizes(const Plan& plan, std::span<const Value> inputs, const Frame&
     if (input.kind == PlanInput::Kind::Int) {
       const i64 expected = COIL_TRY(frame.eval(input.value));
       if (std::get<i64>(inputs[i]) != expected)
-        return error("input '{}' is {}, expected {}: the program was exported for this value alone", input.name,
-                     std::get<i64>(inputs[i]), expected);
+        return error("input '{}' is {}, expected {}: the program was exported for this value alone",
+                     input.name, std::get<i64>(inputs[i]), expected);
     }
     if (input.kind != PlanInput::Kind::Tensor) continue;
     const Tensor& t = std::get<Tensor>(inputs[i]);
@@ -77,7 +81,8 @@ Status check_sizes(const Plan& plan, std::span<const Value> inputs, const Frame&
       if (t.shape[d] == expected) continue;
       const std::string rule = to_text(plan.exprs[input.shape[d]], plan.symbols);
       const std::string why = rule == std::to_string(expected) ? std::string() : str(" ({})", rule);
-      return error("input '{}' has size {} in dim {}, expected {}{}", input.name, t.shape[d], d, expected, why);
+      return error("input '{}' has size {} in dim {}, expected {}{}", input.name, t.shape[d], d,
+                   expected, why);
     }
   }
   return Ok{};
@@ -113,8 +118,9 @@ Status bind_inputs(const Plan& plan, std::span<const Value> inputs, CallContext&
     std::string where = plan.symbols[r.symbol];
     for (const Binding& b : plan.bindings)
       if (b.symbol == r.symbol)
-        where = b.dim < 0 ? str("input '{}'", plan.inputs[b.input].name)
-                          : str("the size of input '{}' in dim {}", plan.inputs[b.input].name, b.dim);
+        where = b.dim < 0
+                    ? str("input '{}'", plan.inputs[b.input].name)
+                    : str("the size of input '{}' in dim {}", plan.inputs[b.input].name, b.dim);
     return error("{} is {}, expected {}", where, value, range_text(r));
   }
   return check_conditions(plan, frame, When::Entry);

@@ -12,7 +12,22 @@ namespace coil::runtime {
 /// Push is followed by a value, Load by a slot number. The others take their operands from the
 /// stack, the last one on top, and leave the result.
 enum class ExprOp : i64 {
-  Push, Load, Add, Mul, FloorDiv, Mod, Min, Max, Eq, Ne, Lt, Le, And, Or, Not, Select
+  Push,
+  Load,
+  Add,
+  Mul,
+  FloorDiv,
+  Mod,
+  Min,
+  Max,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  Not,
+  Select
 };
 inline constexpr i64 kExprOps = static_cast<i64>(ExprOp::Select) + 1;
 

@@ -17,7 +17,7 @@ struct Fault {
 };
 
 /// A compiled kernel: does the units lo..hi-1 of its work.
-using KernelFunction = void (*)(void* const* buffers, const i64* symbols, const double* scalars, i64 lo, i64 hi,
-                                Fault* fault);
+using KernelFunction = void (*)(void* const* buffers, const i64* symbols, const double* scalars,
+                                i64 lo, i64 hi, Fault* fault);
 
 }  // namespace coil::runtime

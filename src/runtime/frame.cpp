@@ -13,17 +13,19 @@ Error fault_error(const Model& model, const Launch& launch, const Fault& fault) 
   const std::string where = static_cast<std::size_t>(fault.site) < launch.index_names.size()
                                 ? launch.index_names[static_cast<std::size_t>(fault.site)]
                                 : model.kernel_names[launch.kernel];
-  return error("{}: index {} at position {} is out of range for size {}", where, fault.value, fault.position,
-               fault.extent);
+  return error("{}: index {} at position {} is out of range for size {}", where, fault.value,
+               fault.position, fault.extent);
 }
 
 /// BlockFunction of a template call: the kernel on one block, on the thread that finished it.
-void run_epilogue(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block, i64 ld) {
+void run_epilogue(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 cols, void* block,
+                  i64 ld) {
   const EpilogueRun& run = *static_cast<const EpilogueRun*>(context);
   const i64 values[] = {batch, row0, rows, col0, cols, ld};
   void* buffers[kMostEpilogueArguments];
   i64 symbols[kMostEpilogueArguments];
-  for (std::size_t i = 0; i < run.buffers.size(); ++i) buffers[i] = run.buffers[i] ? run.buffers[i] : block;
+  for (std::size_t i = 0; i < run.buffers.size(); ++i)
+    buffers[i] = run.buffers[i] ? run.buffers[i] : block;
   for (std::size_t i = 0; i < run.symbols.size(); ++i)
     symbols[i] = run.block_values[i] >= 0 ? values[run.block_values[i]] : run.symbols[i];
   Fault fault;  // an epilogue has no index that can be out of range
@@ -35,7 +37,8 @@ void run_epilogue(void* context, i64 batch, i64 row0, i64 rows, i64 col0, i64 co
 Result<i64> Frame::eval(ExprRef e) const {
   const std::optional<i64> value = runtime::run(plan_.exprs[e], call_.symbols);
   if (!value)
-    return error("the size {} cannot be computed for these inputs", to_text(plan_.exprs[e], call_.model.plan.symbols));
+    return error("the size {} cannot be computed for these inputs",
+                 to_text(plan_.exprs[e], call_.model.plan.symbols));
   return *value;
 }
 
@@ -86,7 +89,8 @@ std::shared_ptr<void> Frame::owner_of(const std::byte* data) const {
 
 Status Frame::ensure(u32 buffer) {
   const Where where = plan_.buffers[buffer].where;
-  if (!data_[buffer] && (where == Where::Heap || where == Where::Output)) COIL_TRY(allocate(buffer));
+  if (!data_[buffer] && (where == Where::Heap || where == Where::Output))
+    COIL_TRY(allocate(buffer));
   return Ok{};
 }
 
@@ -135,7 +139,8 @@ Status Frame::execute(const Launch& launch) {
       kernel(buffers.data(), symbols.data(), scalars.data(), lo, hi, &fault);
     });
   }
-  if (launch.closes && !fault.is_set) kernel(buffers.data(), symbols.data(), scalars.data(), -1, 0, &fault);
+  if (launch.closes && !fault.is_set)
+    kernel(buffers.data(), symbols.data(), scalars.data(), -1, 0, &fault);
   if (fault.is_set) return fault_error(call_.model, launch, fault);
   return Ok{};
 }
@@ -224,7 +229,8 @@ Status Frame::run_sub(u32 plan, const std::vector<u32>& inputs, Take take) {
 Status Frame::copy_into(u32 result, const Tensor& from) {
   COIL_TRY(ensure(result));
   const Tensor to = COIL_TRY(window(result));
-  if (to.shape != from.shape) return error("%{}: a branch gave another shape", plan_.buffers[result].name);
+  if (to.shape != from.shape)
+    return error("%{}: a branch gave another shape", plan_.buffers[result].name);
   copy_elements(from, to);
   return Ok{};
 }
@@ -245,11 +251,12 @@ Status Frame::run_if(const ControlStep& control) {
   } else {
     yes = COIL_TRY(eval(control.condition)) != 0;
   }
-  return run_sub(control.plans[yes ? 0 : 1], control.operands, [&](const Plan& sub, Frame& frame) -> Status {
-    for (std::size_t i = 0; i < control.results.size(); ++i)
-      COIL_TRY(copy_into(control.results[i], COIL_TRY(frame.window(sub.outputs[i]))));
-    return Ok{};
-  });
+  return run_sub(
+      control.plans[yes ? 0 : 1], control.operands, [&](const Plan& sub, Frame& frame) -> Status {
+        for (std::size_t i = 0; i < control.results.size(); ++i)
+          COIL_TRY(copy_into(control.results[i], COIL_TRY(frame.window(sub.outputs[i]))));
+        return Ok{};
+      });
 }
 
 Status Frame::run_while(const ControlStep& control) {
@@ -274,7 +281,8 @@ Status Frame::run_while(const ControlStep& control) {
         copy_elements(copy, fresh);
         next.push_back(fresh);
       }
-      for (std::size_t i = 0; i < control.results.size(); ++i) COIL_TRY(copy_into(control.results[i], next[i]));
+      for (std::size_t i = 0; i < control.results.size(); ++i)
+        COIL_TRY(copy_into(control.results[i], next[i]));
       return Ok{};
     }));
   }
@@ -285,7 +293,8 @@ Status Frame::run_for(const ControlStep& control) {
   for (std::size_t i = 0; i < control.results.size(); ++i) COIL_TRY(ensure(control.results[i]));
   for (std::size_t i = 0; i < carried; ++i)
     COIL_TRY(copy_into(control.results[i], COIL_TRY(window(control.carried[i]))));
-  std::vector<u32> inputs(control.results.begin(), control.results.begin() + static_cast<std::ptrdiff_t>(carried));
+  std::vector<u32> inputs(control.results.begin(),
+                          control.results.begin() + static_cast<std::ptrdiff_t>(carried));
   inputs.insert(inputs.end(), control.operands.begin(), control.operands.end());
   const i64 extent = COIL_TRY(eval(control.extent));
   for (i64 t = 0; t < extent; ++t) {

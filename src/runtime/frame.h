@@ -8,7 +8,7 @@ namespace coil::runtime {
 /// What all frames of one call share.
 struct CallContext {
   const Model& model;
-  std::vector<i64> symbols;            // by slot
+  std::vector<i64> symbols;  // by slot
   std::vector<double> scalars;
   ThreadPool& pool;
   Scratch scratch = {};
@@ -17,7 +17,7 @@ struct CallContext {
 /// An epilogue of a call that runs: all but what each block gives.
 struct EpilogueRun {
   KernelFunction kernel = nullptr;
-  std::vector<void*> buffers;     // null: the block
+  std::vector<void*> buffers;  // null: the block
   std::vector<i64> symbols;
   std::vector<i32> block_values;  // by symbol: which BlockValue, or -1
   std::vector<double> scalars;
@@ -25,7 +25,8 @@ struct EpilogueRun {
 
 class Frame {
  public:
-  Frame(const Plan& plan, CallContext& call) : plan_(plan), call_(call), data_(plan.buffers.size()) {}
+  Frame(const Plan& plan, CallContext& call)
+      : plan_(plan), call_(call), data_(plan.buffers.size()) {}
 
   Result<i64> eval(ExprRef e) const;
   Result<std::vector<i64>> eval(const std::vector<ExprRef>& list) const;

@@ -16,13 +16,14 @@ void place_derived(const Model& model, Frame& frame) {
   for (u32 b = 0; b < model.plan.buffers.size(); ++b) {
     const PlanBuffer& buffer = model.plan.buffers[b];
     if (buffer.where == Where::Constant) frame.place(b, constant_data(model, buffer.source));
-    if (buffer.where == Where::Derived) frame.place(b, static_cast<std::byte*>(model.derived[b].get()));
+    if (buffer.where == Where::Derived)
+      frame.place(b, static_cast<std::byte*>(model.derived[b].get()));
   }
 }
 
 CallContext context_of(const Model& model) {
-  return {model, std::vector<i64>(model.plan.symbols.size()), std::vector<double>(model.plan.scalars.size()),
-          *model.pool};
+  return {model, std::vector<i64>(model.plan.symbols.size()),
+          std::vector<double>(model.plan.scalars.size()), *model.pool};
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ Status init_model(Model& model) {
   Frame frame(model.plan, context);
   model.derived.assign(model.plan.buffers.size(), nullptr);
   for (u32 b = 0; b < model.plan.buffers.size(); ++b)
-    if (model.plan.buffers[b].where == Where::Derived) model.derived[b] = COIL_TRY(frame.allocate(b));
+    if (model.plan.buffers[b].where == Where::Derived)
+      model.derived[b] = COIL_TRY(frame.allocate(b));
   place_derived(model, frame);
   return frame.run(model.plan.init);
 }
@@ -45,7 +47,8 @@ Result<std::unique_ptr<Instance>> Instance::open(std::shared_ptr<const Model> mo
     const ModelConstant& from = model->constants[b.source];
     instance->states_[b.source] = COIL_TRY(allocate_bytes(from.bytes));
     if (from.bytes > 0)
-      std::memcpy(instance->states_[b.source].get(), from.data, static_cast<std::size_t>(from.bytes));
+      std::memcpy(instance->states_[b.source].get(), from.data,
+                  static_cast<std::size_t>(from.bytes));
   }
   return instance;
 }
@@ -59,8 +62,12 @@ i64 Instance::arena_bytes() const {
 class CallFrame {
  public:
   CallFrame(Instance& instance, std::span<const Value> inputs)
-      : instance_(instance), model_(*instance.model_), plan_(model_.plan), inputs_(inputs),
-        context_(context_of(model_)), frame_(plan_, context_) {}
+      : instance_(instance),
+        model_(*instance.model_),
+        plan_(model_.plan),
+        inputs_(inputs),
+        context_(context_of(model_)),
+        frame_(plan_, context_) {}
 
   Result<std::vector<Value>> run() {
     COIL_TRY(bind_inputs(plan_, inputs_, context_));
@@ -87,7 +94,8 @@ class CallFrame {
     ~ArenaLease() {
       if (!memory) return;
       std::lock_guard<std::mutex> lock(instance.arenas_mutex_);
-      instance.free_arenas_.emplace(capacity, Instance::Arena{std::move(memory), std::move(scratch)});
+      instance.free_arenas_.emplace(capacity,
+                                    Instance::Arena{std::move(memory), std::move(scratch)});
       instance.arena_bytes_ = bytes;
     }
     Status take() {
@@ -101,7 +109,8 @@ class CallFrame {
           instance.free_arenas_.erase(fits);
           return Ok{};
         }
-        if (!instance.free_arenas_.empty()) instance.free_arenas_.erase(instance.free_arenas_.begin());
+        if (!instance.free_arenas_.empty())
+          instance.free_arenas_.erase(instance.free_arenas_.begin());
       }
       memory = COIL_TRY(allocate_bytes(bytes));
       capacity = bytes;
@@ -135,12 +144,11 @@ class CallFrame {
     std::vector<Value> out;
     for (const PlanOutput& o : plan_.outputs) {
       switch (o.kind) {
-        case PlanOutput::Kind::Tensor:
-          out.push_back(COIL_TRY(owned_window(o)));
-          break;
+        case PlanOutput::Kind::Tensor: out.push_back(COIL_TRY(owned_window(o))); break;
         case PlanOutput::Kind::AliasOfInput: {
           Tensor t = COIL_TRY(frame_.window(o));
-          t.owner = copied_[o.target] ? frame_.owner_of(t.data) : std::get<Tensor>(inputs_[o.target]).owner;
+          t.owner = copied_[o.target] ? frame_.owner_of(t.data)
+                                      : std::get<Tensor>(inputs_[o.target]).owner;
           out.push_back(t);
           break;
         }

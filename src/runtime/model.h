@@ -29,8 +29,8 @@ Status init_model(Model& model);
 class Instance {
  public:
   static Result<std::unique_ptr<Instance>> open(std::shared_ptr<const Model> model);
-  /// Outputs in order; mutated inputs are written in place. An Error leaves state and inputs as they
-  /// were before the call.
+  /// Outputs in order; mutated inputs are written in place. An Error leaves state and inputs as
+  /// they were before the call.
   Result<std::vector<Value>> call(std::span<const Value> inputs);
   /// Bytes of the arena of the latest call.
   i64 arena_bytes() const;

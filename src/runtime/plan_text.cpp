@@ -29,7 +29,9 @@ const char* spelling(ExprOp op) {
 }
 
 std::string strip(const std::string& text) {
-  return text.size() > 1 && text.front() == '(' && text.back() == ')' ? text.substr(1, text.size() - 2) : text;
+  return text.size() > 1 && text.front() == '(' && text.back() == ')'
+             ? text.substr(1, text.size() - 2)
+             : text;
 }
 
 class PlanPrinter {
@@ -44,7 +46,8 @@ class PlanPrinter {
     if (!plan_.slots.empty()) {
       out_.raw_line("arena");
       out_.indent();
-      for (std::size_t i = 0; i < plan_.slots.size(); ++i) out_.line("slot {} : {} bytes", i, expr(plan_.slots[i]));
+      for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+        out_.line("slot {} : {} bytes", i, expr(plan_.slots[i]));
       out_.dedent();
     }
     section("init", plan_.init);
@@ -71,17 +74,20 @@ class PlanPrinter {
 
   void checks() {
     for (const PlanInput& i : plan_.inputs) {
-      if (i.kind == PlanInput::Kind::Tensor) out_.line("check  %{} {} {}", i.name, name(i.dtype), list(i.shape));
+      if (i.kind == PlanInput::Kind::Tensor)
+        out_.line("check  %{} {} {}", i.name, name(i.dtype), list(i.shape));
       if (i.kind == PlanInput::Kind::Int) out_.line("check  %{} int {}", i.name, expr(i.value));
       if (i.kind == PlanInput::Kind::Float) out_.line("check  %{} float", i.name);
       if (i.kind == PlanInput::Kind::Fixed) out_.line("check  %{} fixed", i.name);
     }
     for (const Binding& b : plan_.bindings)
       out_.line("bind   {} = {}{}", symbols_[b.symbol],
-                b.dim < 0 ? "%" + plan_.inputs[b.input].name : str("%{} dim {}", plan_.inputs[b.input].name, b.dim),
+                b.dim < 0 ? "%" + plan_.inputs[b.input].name
+                          : str("%{} dim {}", plan_.inputs[b.input].name, b.dim),
                 b.factor == 1 ? std::string() : str(" / {}", b.factor));
     for (const SymbolRange& r : plan_.ranges)
-      out_.line("check  {} in {}..{}", symbols_[r.symbol], r.lo, r.hi == INT64_MAX ? "" : std::to_string(r.hi));
+      out_.line("check  {} in {}..{}", symbols_[r.symbol], r.lo,
+                r.hi == INT64_MAX ? "" : std::to_string(r.hi));
     for (const PlanCheck& c : plan_.checks) out_.line("check  {}", c.text);
   }
 
@@ -94,12 +100,19 @@ class PlanPrinter {
   }
 
   void print(const Launch& l) {
-    out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units), l.serial ? " serial" : l.closes ? " and closing" : "");
+    out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units),
+              l.serial   ? " serial"
+              : l.closes ? " and closing"
+                         : "");
   }
   void print(const Call& c) {
-    out_.line("call   {} ({}", c.name, join(c.operands, ", ", [&](const PlanOperand& o) {
-                return place(o.buffer) + " " + list(o.shape);
-              }) + (c.packed ? ", " + place(*c.packed) : "") + ")" + (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers)) : ""));
+    out_.line(
+        "call   {} ({}", c.name,
+        join(c.operands, ", ",
+             [&](const PlanOperand& o) { return place(o.buffer) + " " + list(o.shape); }) +
+            (c.packed ? ", " + place(*c.packed) : "") + ")" +
+            (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers))
+                        : ""));
   }
   void print(const CopyStep& c) { out_.line("copy   {} to {}", place(c.from), place(c.to)); }
   void print(const ReadSize& r) {
@@ -108,10 +121,14 @@ class PlanPrinter {
   void print(const ControlStep& c) {
     switch (c.kind) {
       case ControlStep::Kind::If:
-        out_.line("if {} {{  # {}", c.predicate >= 0 ? place(static_cast<u32>(c.predicate)) : expr(c.condition), c.name);
+        out_.line("if {} {{  # {}",
+                  c.predicate >= 0 ? place(static_cast<u32>(c.predicate)) : expr(c.condition),
+                  c.name);
         break;
       case ControlStep::Kind::While: out_.line("while {{  # {}", c.name); break;
-      case ControlStep::Kind::For: out_.line("for {} < {} {{  # {}", symbols_[c.step], expr(c.extent), c.name); break;
+      case ControlStep::Kind::For:
+        out_.line("for {} < {} {{  # {}", symbols_[c.step], expr(c.extent), c.name);
+        break;
     }
     out_.indent();
     if (!c.carried.empty()) out_.line("carry  {}", places(c.carried));
@@ -125,19 +142,25 @@ class PlanPrinter {
   void outputs() {
     for (const PlanOutput& o : plan_.outputs) {
       const std::string window = o.kind <= PlanOutput::Kind::MutatedInput
-                                     ? str("%{} {} {} strides {}", plan_.buffers[o.buffer].name, name(o.dtype), list(o.shape), list(o.strides))
+                                     ? str("%{} {} {} strides {}", plan_.buffers[o.buffer].name,
+                                           name(o.dtype), list(o.shape), list(o.strides))
                                      : std::string();
       switch (o.kind) {
         case PlanOutput::Kind::Tensor: out_.line("output {}", window); break;
-        case PlanOutput::Kind::AliasOfInput: out_.line("output {} of input {}", window, o.target); break;
-        case PlanOutput::Kind::MutatedInput: out_.line("write  {} into input {}", window, o.target); break;
+        case PlanOutput::Kind::AliasOfInput:
+          out_.line("output {} of input {}", window, o.target);
+          break;
+        case PlanOutput::Kind::MutatedInput:
+          out_.line("write  {} into input {}", window, o.target);
+          break;
         case PlanOutput::Kind::Constant: out_.raw_line("output a constant"); break;
         case PlanOutput::Kind::Int:
         case PlanOutput::Kind::Bool: out_.line("output {}", expr(o.value)); break;
         case PlanOutput::Kind::None: out_.raw_line("output none"); break;
       }
     }
-    for (const PlanState& s : plan_.states) out_.line("commit %{} = {}", plan_.buffers[s.state].name, place(s.updated));
+    for (const PlanState& s : plan_.states)
+      out_.line("commit %{} = {}", plan_.buffers[s.state].name, place(s.updated));
   }
 
   const Plan& plan_;
@@ -169,7 +192,8 @@ std::string to_text(const ExprCode& code, const std::vector<std::string>& symbol
     } else {
       const std::string b = pop(), a = pop();
       const bool call = op == ExprOp::Min || op == ExprOp::Max;
-      stack.push_back(call ? str("{}({}, {})", spelling(op), strip(a), strip(b)) : str("({} {} {})", a, spelling(op), b));
+      stack.push_back(call ? str("{}({}, {})", spelling(op), strip(a), strip(b))
+                           : str("({} {} {})", a, spelling(op), b));
     }
   }
   return strip(pop());

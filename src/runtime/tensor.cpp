@@ -13,7 +13,7 @@ namespace {
 
 /// More than any machine addresses; sizes above it come from a wrong or hostile file.
 constexpr i64 kMaxBytes = i64{1} << 47;
-constexpr i64 kLargeBytes = i64{4} << 20;       // worth pages of kHugePage bytes
+constexpr i64 kLargeBytes = i64{4} << 20;  // worth pages of kHugePage bytes
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 /// Copies the elements below dims[dim..], the innermost row in one piece where both are dense.
@@ -72,7 +72,8 @@ Result<std::shared_ptr<void>> allocate_bytes(i64 bytes) {
   void* memory = std::aligned_alloc(unit, rounded);
   if (memory == nullptr) return error("out of memory: {} bytes for a tensor", bytes);
 #ifdef __linux__
-  if (is_large) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: the first touch of a small page is dear
+  if (is_large)
+    madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: the first touch of a small page is dear
 #endif
   return std::shared_ptr<void>(memory, std::free);
 }

@@ -8,7 +8,8 @@ namespace coil::runtime {
 namespace {
 
 // How long a worker looks for the next region, and a caller for the end of its own, before it
-// sleeps. Waking a sleeper costs 10 to 100 us, and the regions of one run follow each other closely.
+// sleeps. Waking a sleeper costs 10 to 100 us, and the regions of one run follow each other
+// closely.
 constexpr std::chrono::microseconds kSpinTime{1500};
 constexpr int kSpinsPerClockRead = 64;
 

@@ -1,6 +1,6 @@
 #pragma once
-// A pool of threads that runs ranges. It is an object with an owner: no thread of it is known to the
-// rest of the process, and two pools do not disturb each other.
+// A pool of threads that runs ranges. It is an object with an owner: no thread of it is known to
+// the rest of the process, and two pools do not disturb each other.
 
 #include <atomic>
 #include <condition_variable>
@@ -31,8 +31,9 @@ class ThreadPool {
   ///
   /// Each worker gets at most one contiguous chunk, of at least `grain` elements except the last;
   /// the chunks depend on the range, the grain and the number of threads alone. Safe from many
-  /// threads at once: while the pool is busy, another caller (or a nested call) runs its whole range
-  /// inline as worker 0. The first exception by chunk order is rethrown once all chunks are done.
+  /// threads at once: while the pool is busy, another caller (or a nested call) runs its whole
+  /// range inline as worker 0. The first exception by chunk order is rethrown once all chunks are
+  /// done.
   void parallel_for(i64 begin, i64 end, i64 grain, RangeFunction function, void* context);
 
   /// The same for anything callable as f(lo, hi, worker), without a copy or an allocation.

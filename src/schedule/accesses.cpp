@@ -24,7 +24,8 @@ class Reader {
       }
       const Body& again = program_.bodies[by];
       Substitution at;
-      for (std::size_t i = 0; i < again.dims.size(); ++i) at.push_back({again.dims[i].var, r.index[i]});
+      for (std::size_t i = 0; i < again.dims.size(); ++i)
+        at.push_back({again.dims[i].var, r.index[i]});
       read(again, at, r.masked);
     }
   }
@@ -54,7 +55,8 @@ std::vector<BufferId> buffers_stored(const Body& body) {
 }
 
 bool has_kind(const Body& body, InstKind kind) {
-  return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) { return i.kind == kind; });
+  return std::any_of(body.insts.begin(), body.insts.end(),
+                     [&](const Inst& i) { return i.kind == kind; });
 }
 
 bool is_pointwise(const Body& body) {

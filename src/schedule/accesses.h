@@ -12,7 +12,8 @@ struct Reading {
   bool masked = false;
 };
 
-/// The loads of `body`; one from a buffer in `recomputed` stands for the loads of that buffer's body.
+/// The loads of `body`; one from a buffer in `recomputed` stands for the loads of that buffer's
+/// body.
 std::vector<Reading> readings(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed,
                               const Body& body);
 std::vector<BufferId> buffers_stored(const Body& body);

@@ -7,9 +7,11 @@ std::size_t column_dims(const Structured& node) {
 
 std::variant<Block, std::string> block_of(const LoopProgram& program, const Structured& node) {
   const bool is_conv = std::holds_alternative<Conv>(node.attrs);
-  if (!is_conv && !std::holds_alternative<Gemm>(node.attrs)) return str("the template of {} has no hole", node.name);
+  if (!is_conv && !std::holds_alternative<Gemm>(node.attrs))
+    return str("the template of {} has no hole", node.name);
   const Access& out = node.outputs[0];
-  const DType in = program.buffers[node.inputs[0].buffer].dtype, made = program.buffers[out.buffer].dtype;
+  const DType in = program.buffers[node.inputs[0].buffer].dtype,
+              made = program.buffers[out.buffer].dtype;
   if (!is_float(in) || !is_float(made)) return str("{} is no product of floats", node.name);
   sym::Arena& syms = *program.syms;
   const auto variable = [&](const char* name, sym::Role role, sym::Expr extent) {

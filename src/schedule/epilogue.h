@@ -7,15 +7,16 @@
 
 namespace coil {
 
-/// A block of a node's result as its template hands it over: `rows` x `cols` elements of the accumulator's
-/// dtype, `ld` elements from row to row, in place (batch, row0.., col0..) of the result. Of a matrix
-/// product rows and columns are its last two dims; of a convolution rows are output channels and columns
-/// the positions of an image, in row-major order.
+/// A block of a node's result as its template hands it over: `rows` x `cols` elements of the
+/// accumulator's dtype, `ld` elements from row to row, in place (batch, row0.., col0..) of the
+/// result. Of a matrix product rows and columns are its last two dims; of a convolution rows are
+/// output channels and columns the positions of an image, in row-major order.
 struct Block {
   sym::Expr batch, row0, rows, col0, cols, ld;  // variables
   Axis row, col;                                // 0 <= row < rows, 0 <= col < cols
   DType dtype = DType::f32;
-  std::vector<std::pair<sym::Expr, sym::Expr>> dims;  // the node's output dims at an element of the block
+  std::vector<std::pair<sym::Expr, sym::Expr>>
+      dims;  // the node's output dims at an element of the block
 };
 
 /// The block of a node whose template has a hole, or why there is none.

@@ -1,5 +1,5 @@
-// "May these two fuse?" is decided here: a body joins a group at the same points of the grid and, where
-// it goes over the group's row, in a stage after all that it reads; or the reason why not.
+// "May these two fuse?" is decided here: a body joins a group at the same points of the grid and,
+// where it goes over the group's row, in a stage after all that it reads; or the reason why not.
 
 #include "schedule/fuse.h"
 
@@ -12,28 +12,36 @@ namespace coil {
 namespace {
 
 constexpr std::size_t kMostInstructions = 1000;  // of one kernel
-constexpr i64 kMostClosingPoints = 65536;        // of a group that one thread runs at a kernel's end
-constexpr std::size_t kMostBlockAccesses = 48;   // and sizes, of an epilogue: its arguments are few
-constexpr i64 kFewRows = 16;                     // fewer leave threads without work
-constexpr i64 kLongRow = 8192;                   // points of a row that are worth a thread
+constexpr i64 kMostClosingPoints = 65536;       // of a group that one thread runs at a kernel's end
+constexpr std::size_t kMostBlockAccesses = 48;  // and sizes, of an epilogue: its arguments are few
+constexpr i64 kFewRows = 16;                    // fewer leave threads without work
+constexpr i64 kLongRow = 8192;                  // points of a row that are worth a thread
 
 class Joiner {
  public:
-  Joiner(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId id)
-      : program_(program), syms_(*program.syms), prover_(syms_, program.facts), draft_(draft), id_(id),
-        body_(program.bodies[id]), reads_(readings(program, recomputed, body_)) {}
+  Joiner(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft,
+         BodyId id)
+      : program_(program),
+        syms_(*program.syms),
+        prover_(syms_, program.facts),
+        draft_(draft),
+        id_(id),
+        body_(program.bodies[id]),
+        reads_(readings(program, recomputed, body_)) {}
 
   Decision run() {
     Decision d{false, draft_.group.name, body_.name, alone()};
     if (d.reason.empty()) d.reason = check_tree();
     if (!d.reason.empty()) return d;
-    const std::variant<Fit, std::string> found = match(program_, draft_.group, body_, shared_accesses());
+    const std::variant<Fit, std::string> found =
+        match(program_, draft_.group, body_, shared_accesses());
     if (const auto* why = std::get_if<std::string>(&found)) {
       d.reason = *why;
       return d;
     }
     fit_ = std::get<Fit>(found);
-    for (std::size_t i = 0; i < body_.dims.size(); ++i) to_axes_.push_back({body_.dims[i].var, fit_.dims[i]});
+    for (std::size_t i = 0; i < body_.dims.size(); ++i)
+      to_axes_.push_back({body_.dims[i].var, fit_.dims[i]});
     for (const std::vector<Axis>* axes : {&fit_.grid, &fit_.inner})
       for (const Axis& a : *axes)
         if (syms_.is_const(a.extent, 1)) to_axes_.push_back({a.var, syms_.constant(0)});
@@ -58,8 +66,9 @@ class Joiner {
     }
     if (draft_.group.node.valid() && (!is_pointwise(body_) || has_kind(body_, InstKind::Index)))
       return str("{} is not pointwise, or its indices can be out of range", body_.name);
-    if (draft_.group.node.valid() && (draft_.reads.size() + draft_.stores.size() + reads_.size() > kMostBlockAccesses ||
-                                      program_.sizes.size() > kMostBlockAccesses))
+    if (draft_.group.node.valid() &&
+        (draft_.reads.size() + draft_.stores.size() + reads_.size() > kMostBlockAccesses ||
+         program_.sizes.size() > kMostBlockAccesses))
       return "the epilogue would have too many arguments";
     if (draft_.reads.size() + draft_.stores.size() + body_.insts.size() > kMostInstructions)
       return "the kernel would become too long";
@@ -68,9 +77,11 @@ class Joiner {
 
   std::string check_tree() const {
     for (const Inst& i : body_.insts)
-      if (i.kind == InstKind::Reduce && draft_.tree && (draft_.tree->lanes != i.tree.lanes || draft_.tree->block != i.tree.block))
-        return str("their reductions have trees {}x{} block {} and {}x{} block {}", draft_.tree->lanes, draft_.tree->accs,
-                   draft_.tree->block, i.tree.lanes, i.tree.accs, i.tree.block);
+      if (i.kind == InstKind::Reduce && draft_.tree &&
+          (draft_.tree->lanes != i.tree.lanes || draft_.tree->block != i.tree.block))
+        return str("their reductions have trees {}x{} block {} and {}x{} block {}",
+                   draft_.tree->lanes, draft_.tree->accs, draft_.tree->block, i.tree.lanes,
+                   i.tree.accs, i.tree.block);
     return "";
   }
 
@@ -97,7 +108,8 @@ class Joiner {
     std::vector<sym::Expr> grid, inner;
     for (const Axis& a : fit_.grid) grid.push_back(a.extent);
     for (const Axis& a : fit_.inner) inner.push_back(a.extent);
-    const bool few = likely_product(program_, grid) < kFewRows && likely_product(program_, inner) >= kLongRow;
+    const bool few =
+        likely_product(program_, grid) < kFewRows && likely_product(program_, inner) >= kLongRow;
     if (few && fit_.is_row && !reduces())
       return str("{} rows are too few to share among threads", likely_product(program_, grid));
     return "";
@@ -106,15 +118,19 @@ class Joiner {
   /// Lanes of an epilogue run along the columns of a block: every access must be linear there.
   std::string check_columns() {
     const auto is_linear = [&](BufferId b, std::vector<sym::Expr> index) {
-      for (sym::Expr& e : index) e = syms_.substitute(syms_.substitute(e, to_axes_), draft_.block->dims);
-      return syms_.stride(address(syms_, program_.buffers[b].layout, index), draft_.block->col.var).has_value();
+      for (sym::Expr& e : index)
+        e = syms_.substitute(syms_.substitute(e, to_axes_), draft_.block->dims);
+      return syms_.stride(address(syms_, program_.buffers[b].layout, index), draft_.block->col.var)
+          .has_value();
     };
     for (const Reading& r : reads_)
       if (!stored(r.buffer) && !is_linear(r.buffer, r.index))
-        return str("%{} is not linear along the columns of a block", program_.buffers[r.buffer].name);
+        return str("%{} is not linear along the columns of a block",
+                   program_.buffers[r.buffer].name);
     for (const Inst& i : body_.insts)
       if (i.kind == InstKind::Store && !is_linear(i.buffer, i.index))
-        return str("%{} is not linear along the columns of a block", program_.buffers[i.buffer].name);
+        return str("%{} is not linear along the columns of a block",
+                   program_.buffers[i.buffer].name);
     return "";
   }
 
@@ -127,10 +143,13 @@ class Joiner {
       const std::string& name = program_.buffers[r.buffer].name;
       u32 ready = ready_stage(*s, widened);
       if (std::count_if(draft_.stores.begin(), draft_.stores.end(),
-                        [&](const StoreSite& o) { return o.buffer == r.buffer; }) > 1 || s->masked)
+                        [&](const StoreSite& o) { return o.buffer == r.buffer; }) > 1 ||
+          s->masked)
         return str("%{} is stored in parts", name);
-      if (!is_same_element(*s, r)) return str("%{} is read at another place than it is written", name);
-      if (ready % 2 == 1 && !fit_.is_row) return str("%{} is a row, {} has one point for it", name, body_.name);
+      if (!is_same_element(*s, r))
+        return str("%{} is read at another place than it is written", name);
+      if (ready % 2 == 1 && !fit_.is_row)
+        return str("%{} is a row, {} has one point for it", name, body_.name);
       if (ready % 2 == 0 && fit_.is_row) ++ready;
       stage_ = std::max(stage_, ready);
     }
@@ -140,13 +159,15 @@ class Joiner {
   u32 ready_stage(const StoreSite& s, bool widened) const {
     if (s.instance == kByNode) return 0;
     const Instance& by = draft_.group.instances[s.instance];
-    return (widened ? 1 : by.stage) + (has_kind(program_.bodies[by.body], InstKind::Reduce) ? 1 : 0);
+    return (widened ? 1 : by.stage) +
+           (has_kind(program_.bodies[by.body], InstKind::Reduce) ? 1 : 0);
   }
 
   bool is_same_element(const StoreSite& s, const Reading& r) {
     if (s.index.size() != r.index.size() || r.masked) return false;
     for (std::size_t d = 0; d < s.index.size(); ++d) {
-      const sym::Expr written = syms_.substitute(syms_.substitute(s.index[d], fit_.moved), to_axes_);
+      const sym::Expr written =
+          syms_.substitute(syms_.substitute(s.index[d], fit_.moved), to_axes_);
       const sym::Expr read = syms_.substitute(r.index[d], to_axes_);
       if (written != syms_.substitute(read, to_axes_)) return false;
     }
@@ -157,7 +178,9 @@ class Joiner {
     for (const Reading& r : reads_)
       if (stored(r.buffer))
         return str("{}; saves a read of %{}",
-                   draft_.block ? "on each block of the result" : fit_.is_row ? "same row" : "same element",
+                   draft_.block  ? "on each block of the result"
+                   : fit_.is_row ? "same row"
+                                 : "same element",
                    program_.buffers[r.buffer].name);
     for (const Reading& r : reads_)
       for (const Reading& mine : draft_.reads)
@@ -192,7 +215,8 @@ class Joiner {
     };
     for (const Inst& i : body_.insts) {
       if (i.kind == InstKind::Store)
-        draft_.stores.push_back({i.buffer, place(i.index), i.mask.valid(), draft_.group.instances.size()});
+        draft_.stores.push_back(
+            {i.buffer, place(i.index), i.mask.valid(), draft_.group.instances.size()});
       if (i.kind == InstKind::Reduce) draft_.tree = i.tree;
     }
     for (Reading& r : reads_) draft_.reads.push_back({r.buffer, place(r.index), r.masked});
@@ -221,7 +245,8 @@ Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& reco
   draft.group.init = body.init;
   std::vector<sym::Expr> dims;
   for (const Dim& d : body.dims) {
-    (d.kind == DimKind::Parallel ? draft.group.grid : draft.group.inner).push_back({d.var, d.extent});
+    (d.kind == DimKind::Parallel ? draft.group.grid : draft.group.inner)
+        .push_back({d.var, d.extent});
     dims.push_back(d.var);
   }
   Joiner(program, recomputed, draft, id).add(dims, draft.group.inner.empty() ? 0 : 1);
@@ -237,13 +262,15 @@ std::variant<Draft, std::string> start_group(const LoopProgram& program, Structu
   draft.group.init = node.init;
   draft.group.node = id;
   const Access& out = node.outputs[0];
-  for (std::size_t d = 0; d < out.vars.size(); ++d) draft.group.grid.push_back({out.vars[d], out.extents[d]});
+  for (std::size_t d = 0; d < out.vars.size(); ++d)
+    draft.group.grid.push_back({out.vars[d], out.extents[d]});
   draft.stores.push_back({out.buffer, out.vars, false, kByNode});
   draft.block = std::get<Block>(std::move(block));
   return draft;
 }
 
-Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body) {
+Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft,
+              BodyId body) {
   return Joiner(program, recomputed, draft, body).run();
 }
 

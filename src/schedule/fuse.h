@@ -21,17 +21,20 @@ struct Draft {
   std::vector<StoreSite> stores;
   std::vector<Reading> reads;
   std::optional<ops::Tree> tree;  // of its reductions: they go over the row together
-  std::optional<Block> block;  // of a group around a node
+  std::optional<Block> block;     // of a group around a node
 };
 
 /// A group of one body.
-Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, BodyId body);
+Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed,
+                  BodyId body);
 
 /// A group around a node whose template has a hole, or why it has none.
 std::variant<Draft, std::string> start_group(const LoopProgram& program, StructuredId node);
 
-/// Puts `body` at the end of the draft if it may run there; else leaves it, and the decision says why.
-Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft, BodyId body);
+/// Puts `body` at the end of the draft if it may run there; else leaves it, and the decision says
+/// why.
+Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed, Draft& draft,
+              BodyId body);
 /// Whether `later` may run once, at the end of `earlier`'s kernel: small, on one thread.
 Decision may_close(const LoopProgram& program, const Group& earlier, const Group& later);
 

@@ -66,7 +66,8 @@ class Matcher {
   bool free(const Loops& side, Expr e) const { return side.find(e) && !side.bound.contains(e); }
   /// Axes that stay as they are: those of a row, and of a node's result.
   bool is_fixed(Expr axis) const {
-    return group_.node.valid() || std::any_of(group_.inner.begin(), group_.inner.end(), [&](const Axis& a) { return a.var == axis; });
+    return group_.node.valid() || std::any_of(group_.inner.begin(), group_.inner.end(),
+                                              [&](const Axis& a) { return a.var == axis; });
   }
 
   void relate(Expr f, Expr g) {
@@ -108,13 +109,15 @@ class Matcher {
       digits.push_back({a->extent, *weight});
       zero.push_back({v, syms_.constant(0)});
     }
-    return !digits.empty() && syms_.is_const(syms_.substitute(e, zero), 0) && is_radix(digits, extent);
+    return !digits.empty() && syms_.is_const(syms_.substitute(e, zero), 0) &&
+           is_radix(digits, extent);
   }
 
   bool is_radix(std::vector<std::pair<Expr, Expr>> digits, Expr extent) {
     Expr reached = syms_.constant(1);
     while (!digits.empty()) {
-      const auto next = std::find_if(digits.begin(), digits.end(), [&](const auto& d) { return d.second == reached; });
+      const auto next = std::find_if(digits.begin(), digits.end(),
+                                     [&](const auto& d) { return d.second == reached; });
       if (next == digits.end()) return false;
       reached = syms_.mul(reached, next->first);
       digits.erase(next);
@@ -171,8 +174,10 @@ class Matcher {
         sum = syms_.add(sum, syms_.mul(digit, weight));
       }
       if (!all_free || !is_radix(digits, whole.find(axis)->extent)) continue;
-      if (is_fixed(axis)) give_digits(axis, sum);
-      else give(whole, axis, sum, parts);
+      if (is_fixed(axis))
+        give_digits(axis, sum);
+      else
+        give(whole, axis, sum, parts);
     }
     whole.pieces.clear();
   }
@@ -188,7 +193,8 @@ class Matcher {
       for (Expr c : gs) {
         if (!free(right_, c)) continue;
         const std::optional<Expr> other = syms_.stride(g, c);
-        if (other && *other == *weight && prover_.is_equal(left_.find(a)->extent, right_.find(c)->extent)) {
+        if (other && *other == *weight &&
+            prover_.is_equal(left_.find(a)->extent, right_.find(c)->extent)) {
           pair(a, c);
           break;
         }
@@ -205,16 +211,20 @@ class Matcher {
     for (const Axis& c : right_.axes) {
       if (!free(right_, c.var)) continue;
       if (next == inner.size() || !prover_.is_equal(inner[next].extent, c.extent))
-        return str("dim {} of {} has no counterpart in {}", syms_.text(c.var), body_.name, group_.name);
+        return str("dim {} of {} has no counterpart in {}", syms_.text(c.var), body_.name,
+                   group_.name);
       pair(inner[next++].var, c.var);
     }
     for (const Axis& a : group_.grid)
-      if (free(left_, a.var)) return str("{} does not run along {} of {}", body_.name, syms_.text(a.var), group_.name);
-    const bool some = std::any_of(group_.inner.begin(), group_.inner.end(), [&](const Axis& a) { return free(left_, a.var); });
+      if (free(left_, a.var))
+        return str("{} does not run along {} of {}", body_.name, syms_.text(a.var), group_.name);
+    const bool some = std::any_of(group_.inner.begin(), group_.inner.end(),
+                                  [&](const Axis& a) { return free(left_, a.var); });
     const bool all = std::all_of(group_.inner.begin(), group_.inner.end(), [&](const Axis& a) {
       return free(left_, a.var) || syms_.is_const(a.extent, 1);
     });
-    return some && !all ? str("{} runs along a part of the row of {}", body_.name, group_.name) : "";
+    return some && !all ? str("{} runs along a part of the row of {}", body_.name, group_.name)
+                        : "";
   }
 
   std::string choose_axes(Fit& fit) {
@@ -225,15 +235,19 @@ class Matcher {
     if (reduces_ && !group_.inner.empty()) return same_row(fit, reduced);
     fit.inner = group_.inner;
     for (const Axis& r : reduced) {
-      if (const auto given = right_.given.find(r.var); given != right_.given.end() && !syms_.is_const(r.extent, 1))
+      if (const auto given = right_.given.find(r.var);
+          given != right_.given.end() && !syms_.is_const(r.extent, 1))
         make_digits(r.var, given->second);
       fit.inner.push_back(r);
       right_.given.erase(r.var);
     }
     for (const auto& [axis, dim] : partner_) {
-      const bool along_row = std::any_of(reduced.begin(), reduced.end(), [&](const Axis& r) { return r.var == dim; });
-      if (along_row) left_.given[axis] = dim;
-      else right_.given[dim] = axis;
+      const bool along_row =
+          std::any_of(reduced.begin(), reduced.end(), [&](const Axis& r) { return r.var == dim; });
+      if (along_row)
+        left_.given[axis] = dim;
+      else
+        right_.given[dim] = axis;
     }
     grid_axes(fit);
     return "";
@@ -252,7 +266,8 @@ class Matcher {
     if (reduced.size() != group_.inner.size()) return no;
     for (std::size_t i = 0; i < reduced.size(); ++i) {
       const auto partner = partner_.find(group_.inner[i].var);
-      const bool unit = syms_.is_const(reduced[i].extent, 1) && syms_.is_const(group_.inner[i].extent, 1);
+      const bool unit =
+          syms_.is_const(reduced[i].extent, 1) && syms_.is_const(group_.inner[i].extent, 1);
       if (!unit && (partner == partner_.end() || partner->second != reduced[i].var)) return no;
       if (unit) partner_[group_.inner[i].var] = reduced[i].var;
     }
@@ -276,8 +291,10 @@ class Matcher {
     };
     for (const Axis& a : group_.grid) {
       const auto given = left_.given.find(a.var);
-      if (given == left_.given.end() || syms_.is_const(a.extent, 1)) add(a);
-      else dims_of(given->second);
+      if (given == left_.given.end() || syms_.is_const(a.extent, 1))
+        add(a);
+      else
+        dims_of(given->second);
     }
   }
 
@@ -293,8 +310,8 @@ class Matcher {
 
 }  // namespace
 
-std::variant<Fit, std::string> match(const LoopProgram& program, const Group& group, const Body& body,
-                                     const std::vector<SharedAccess>& shared) {
+std::variant<Fit, std::string> match(const LoopProgram& program, const Group& group,
+                                     const Body& body, const std::vector<SharedAccess>& shared) {
   Matcher matcher(program, group, body);
   for (const SharedAccess& s : shared) matcher.relate(s);
   return matcher.finish();

@@ -21,7 +21,8 @@ sym::Expr bytes_of(sym::Arena& syms, const Buffer& buffer) {
   return syms.select(syms.eq(any, syms.constant(0)), syms.constant(0), bytes);
 }
 
-StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, const ScheduleStep& step) {
+StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule,
+                       const ScheduleStep& step) {
   StepBuffers out;
   const auto add = [](std::vector<BufferId>& list, BufferId b) {
     if (b.valid() && std::find(list.begin(), list.end(), b) == list.end()) list.push_back(b);
@@ -31,10 +32,12 @@ StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, con
     for (const Access& a : node.outputs) add(out.writes, a.buffer);
   };
   if (const auto* group = std::get_if<GroupId>(&step)) {
-    if (schedule.groups[*group].node.valid()) add_node(program.structured[schedule.groups[*group].node]);
+    if (schedule.groups[*group].node.valid())
+      add_node(program.structured[schedule.groups[*group].node]);
     for_each_instance(schedule.groups[*group], [&](const Instance& instance) {
       const Body& body = program.bodies[instance.body];
-      for (const Reading& r : readings(program, schedule.recomputed, body)) add(out.reads, r.buffer);
+      for (const Reading& r : readings(program, schedule.recomputed, body))
+        add(out.reads, r.buffer);
       for (BufferId b : buffers_stored(body)) add(out.writes, b);
     });
   } else if (const auto* node = std::get_if<StructuredId>(&step)) {
@@ -111,9 +114,11 @@ class MemoryPlanner {
     }
   }
 
-  /// The part of a kernel that stores `b`: the group itself, or one that closes it; null for a node's result.
+  /// The part of a kernel that stores `b`: the group itself, or one that closes it; null for a
+  /// node's result.
   const Group* part_of(BufferId b) const {
-    const Group& group = schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
+    const Group& group =
+        schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
     const auto stores = [&](const Group& g) {
       return std::any_of(g.instances.begin(), g.instances.end(), [&](const Instance& i) {
         const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
@@ -141,7 +146,8 @@ class MemoryPlanner {
   void settle_places() {
     Side<BufferId, bool> is_output;
     for (const ProgramOutput& o : program_.outputs)
-      if (o.kind == OutputKind::Value || o.kind == OutputKind::AliasOfOutput) is_output[o.buffer] = true;
+      if (o.kind == OutputKind::Value || o.kind == OutputKind::AliasOfOutput)
+        is_output[o.buffer] = true;
     for (BufferId b : program_.buffers.ids()) {
       const Buffer& buffer = program_.buffers[b];
       BufferPlan& plan = schedule_.buffers[b];
@@ -178,8 +184,10 @@ class MemoryPlanner {
     if (!by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
     return std::any_of(group.instances.begin(), group.instances.end(), [&](const Instance& i) {
       if (i.stage == by->stage) return false;
-      const std::vector<Reading> reads = readings(program_, schedule_.recomputed, program_.bodies[i.body]);
-      return std::any_of(reads.begin(), reads.end(), [&](const Reading& r) { return r.buffer == b; });
+      const std::vector<Reading> reads =
+          readings(program_, schedule_.recomputed, program_.bodies[i.body]);
+      return std::any_of(reads.begin(), reads.end(),
+                         [&](const Reading& r) { return r.buffer == b; });
     });
   }
 
@@ -188,8 +196,9 @@ class MemoryPlanner {
     const Group& group = *part_of(b);
     const auto has_lanes = [&](const Instance& i) {
       const Body& body = program_.bodies[i.body];
-      return std::any_of(body.insts.begin(), body.insts.end(),
-                         [](const Inst& x) { return x.kind == InstKind::Reduce && x.tree.lanes > 1; });
+      return std::any_of(body.insts.begin(), body.insts.end(), [](const Inst& x) {
+        return x.kind == InstKind::Reduce && x.tree.lanes > 1;
+      });
     };
     if (!std::any_of(group.instances.begin(), group.instances.end(), has_lanes)) return false;
     i64 bytes = size_of(program_.buffers[b].dtype);
@@ -209,7 +218,8 @@ class MemoryPlanner {
     if (!base.valid()) return false;
     const BufferPlan& from = schedule_.buffers.get(base);
     const BufferPlan& to = schedule_.buffers.get(b);
-    if (from.place != Place::Arena || to.place != Place::Arena || from.last != to.first) return false;
+    if (from.place != Place::Arena || to.place != Place::Arena || from.last != to.first)
+      return false;
     const Layout& x = program_.buffers[base].layout;
     const Layout& y = program_.buffers[b].layout;
     if (x.entries != y.entries || x.offset != y.offset) return false;
@@ -217,7 +227,8 @@ class MemoryPlanner {
     if (!group) return false;
     bool is_read = false;
     for_each_instance(schedule_.groups[*group], [&](const Instance& instance) {
-      for (const Reading& r : readings(program_, schedule_.recomputed, program_.bodies[instance.body]))
+      for (const Reading& r :
+           readings(program_, schedule_.recomputed, program_.bodies[instance.body]))
         is_read |= r.buffer == base;
     });
     return !is_read;

@@ -12,6 +12,7 @@ void plan_memory(const LoopProgram& program, Schedule& schedule);
 struct StepBuffers {
   std::vector<BufferId> reads, writes;
 };
-StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule, const ScheduleStep& step);
+StepBuffers buffers_of(const LoopProgram& program, const Schedule& schedule,
+                       const ScheduleStep& step);
 
 }  // namespace coil

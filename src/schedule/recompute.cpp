@@ -5,14 +5,14 @@
 namespace coil {
 namespace {
 
-constexpr i64 kLikelySize = 64;          // of a dynamic size without a hint
-constexpr i64 kCheapOperations = 4;      // a point that costs no more than a read of it
-constexpr i64 kBroadcastOperations = 16; // where hardly anything is read: masks, positions, scales
-constexpr i64 kBroadcastRatio = 8;       // bytes made for each byte read, from which that holds
-constexpr i64 kMostInstructions = 200;   // of a body with all that it computes again
-constexpr i64 kFewRows = 16;             // fewer leave threads without work
-constexpr i64 kLongRow = 8192;           // points of a row that are worth a thread
-constexpr i64 kMany = i64{1} << 31;      // points are counted up to here: no product overflows
+constexpr i64 kLikelySize = 64;           // of a dynamic size without a hint
+constexpr i64 kCheapOperations = 4;       // a point that costs no more than a read of it
+constexpr i64 kBroadcastOperations = 16;  // where hardly anything is read: masks, positions, scales
+constexpr i64 kBroadcastRatio = 8;        // bytes made for each byte read, from which that holds
+constexpr i64 kMostInstructions = 200;    // of a body with all that it computes again
+constexpr i64 kFewRows = 16;              // fewer leave threads without work
+constexpr i64 kLongRow = 8192;            // points of a row that are worth a thread
+constexpr i64 kMany = i64{1} << 31;       // points are counted up to here: no product overflows
 
 bool is_elementary(ops::ScalarOp op) {
   using ops::ScalarOp;
@@ -21,7 +21,8 @@ bool is_elementary(ops::ScalarOp op) {
 
 class Chooser {
  public:
-  Chooser(const LoopProgram& program, Schedule& schedule) : program_(program), schedule_(schedule) {}
+  Chooser(const LoopProgram& program, Schedule& schedule)
+      : program_(program), schedule_(schedule) {}
 
   void run() {
     find_readers();
@@ -54,11 +55,15 @@ class Chooser {
   bool can_be_recomputed(const Body& body) const {
     if (!is_pointwise(body) || has_kind(body, InstKind::Index)) return false;
     const std::vector<BufferId> stored = buffers_stored(body);
-    if (stored.size() != 1 || pinned_.get(stored[0]) || program_.buffers[stored[0]].starts.valid()) return false;
-    if (program_.buffers[stored[0]].kind != BufferKind::Temp || readers_.get(stored[0]).empty()) return false;
-    return std::count_if(body.insts.begin(), body.insts.end(), [&](const Inst& i) {
-             return i.kind == InstKind::Store && is_identity(body, i.index) && !i.mask.valid();
-           }) == 1 &&
+    if (stored.size() != 1 || pinned_.get(stored[0]) || program_.buffers[stored[0]].starts.valid())
+      return false;
+    if (program_.buffers[stored[0]].kind != BufferKind::Temp || readers_.get(stored[0]).empty())
+      return false;
+    return std::count_if(body.insts.begin(), body.insts.end(),
+                         [&](const Inst& i) {
+                           return i.kind == InstKind::Store && is_identity(body, i.index) &&
+                                  !i.mask.valid();
+                         }) == 1 &&
            std::count_if(body.insts.begin(), body.insts.end(),
                          [](const Inst& i) { return i.kind == InstKind::Store; }) == 1;
   }
@@ -87,8 +92,10 @@ class Chooser {
     double times = 0;  // that a point is computed
     for (BodyId r : readers_.get(b)) {
       const Body& reader = program_.bodies[r];
-      times += std::max(1.0, static_cast<double>(likely_points(program_, reader)) / static_cast<double>(std::max<i64>(1, points)));
-      if (reader.init != body.init) return reason = str("%{} is made at init and read in each call", name), false;
+      times += std::max(1.0, static_cast<double>(likely_points(program_, reader)) /
+                                 static_cast<double>(std::max<i64>(1, points)));
+      if (reader.init != body.init)
+        return reason = str("%{} is made at init and read in each call", name), false;
       if (insts_.get(id) + static_cast<i64>(reader.insts.size()) > kMostInstructions)
         return reason = str("{} would become too long", reader.name), false;
       if (cost > kCheapOperations && is_serial(reader))
@@ -97,22 +104,27 @@ class Chooser {
     if (times <= 1) return reason = str("%{} is read once: computed there", name), true;
     const i64 made = points * size_of(program_.buffers[b].dtype);
     i64 read = 0;
-    for (const Reading& r : readings(program_, schedule_.recomputed, body)) read += bytes_read(r, points);
+    for (const Reading& r : readings(program_, schedule_.recomputed, body))
+      read += bytes_read(r, points);
     if (read <= made + made / kBroadcastRatio && cost <= kCheapOperations)
       return reason = str("computing %{} again costs no more than reading it", name), true;
     if (read * kBroadcastRatio <= made && cost <= kBroadcastOperations)
-      return reason = str("%{} is made from next to nothing: computed where it is read", name), true;
-    return reason = str("%{} is read {} times and costs {} operations a point", name, readers_.get(b).size(), cost), false;
+      return reason = str("%{} is made from next to nothing: computed where it is read", name),
+             true;
+    return reason = str("%{} is read {} times and costs {} operations a point", name,
+                        readers_.get(b).size(), cost),
+           false;
   }
 
   /// Stores that may meet, or a reduction with fewer rows than threads want.
   bool is_serial(const Body& reader) const {
     std::vector<sym::Expr> grid, inner;
-    for (const Dim& d : reader.dims) (d.kind == DimKind::Parallel ? grid : inner).push_back(d.extent);
+    for (const Dim& d : reader.dims)
+      (d.kind == DimKind::Parallel ? grid : inner).push_back(d.extent);
     const i64 rows = likely_product(program_, grid), row = likely_product(program_, inner);
     return !std::all_of(reader.insts.begin(), reader.insts.end(), [](const Inst& i) {
-             return i.kind != InstKind::Store || i.store_combine == StoreCombine::None;
-           }) || (row >= kLongRow && rows < kFewRows);
+      return i.kind != InstKind::Store || i.store_combine == StoreCombine::None;
+    }) || (row >= kLongRow && rows < kFewRows);
   }
 
   i64 bytes_read(const Reading& r, i64 points) const {
@@ -140,7 +152,8 @@ i64 likely(const LoopProgram& program, sym::Expr e) {
 
 i64 likely_product(const LoopProgram& program, std::span<const sym::Expr> extents) {
   i64 product = 1;
-  for (sym::Expr e : extents) product = std::min(kMany, product * std::clamp<i64>(likely(program, e), 0, kMany));
+  for (sym::Expr e : extents)
+    product = std::min(kMany, product * std::clamp<i64>(likely(program, e), 0, kMany));
   return product;
 }
 
@@ -153,10 +166,13 @@ i64 likely_points(const LoopProgram& program, const Body& body) {
 i64 cost_of_point(const Body& body) {
   i64 cost = 0;
   for (const Inst& i : body.insts)
-    if (i.kind == InstKind::Op && i.op != ops::ScalarOp::cast) cost += is_elementary(i.op) ? kElementary : 1;
+    if (i.kind == InstKind::Op && i.op != ops::ScalarOp::cast)
+      cost += is_elementary(i.op) ? kElementary : 1;
   return cost;
 }
 
-void choose_recomputed(const LoopProgram& program, Schedule& schedule) { Chooser(program, schedule).run(); }
+void choose_recomputed(const LoopProgram& program, Schedule& schedule) {
+  Chooser(program, schedule).run();
+}
 
 }  // namespace coil

@@ -1,5 +1,6 @@
 #pragma once
-// Which pointwise bodies have no place of their own, because computing them where they are read is cheaper.
+// Which pointwise bodies have no place of their own, because computing them where they are read is
+// cheaper.
 
 #include <span>
 

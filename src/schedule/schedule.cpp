@@ -1,5 +1,5 @@
-// Grouping: walks the program in order and puts each body into a group of its own, of a producer, or of a
-// neighbour that reads the same; then brings groups and nodes into an order.
+// Grouping: walks the program in order and puts each body into a group of its own, of a producer,
+// or of a neighbour that reads the same; then brings groups and nodes into an order.
 
 #include "schedule/schedule.h"
 
@@ -13,7 +13,8 @@
 namespace coil {
 namespace {
 
-constexpr std::size_t kMostNeighbours = 4;  // groups that are tried because they read the same buffer
+constexpr std::size_t kMostNeighbours =
+    4;  // groups that are tried because they read the same buffer
 
 struct StepTag;
 using StepId = Id<StepTag>;
@@ -114,7 +115,8 @@ class Grouper {
   Needs needs_of(const Body& body, const std::vector<Reading>& reads) const {
     Needs out;
     const auto add = [&](StepId s) {
-      if (s.valid() && std::find(out.data.begin(), out.data.end(), s) == out.data.end()) out.data.push_back(s);
+      if (s.valid() && std::find(out.data.begin(), out.data.end(), s) == out.data.end())
+        out.data.push_back(s);
     };
     for (const Reading& r : reads) {
       add(maker(r.buffer));
@@ -169,25 +171,30 @@ class Grouper {
     if (fuse_) absorb_into_producers(home, needs);
   }
 
-  /// A group whose last body reads from another one, too, moves into that one as a whole, if it can.
+  /// A group whose last body reads from another one, too, moves into that one as a whole, if it
+  /// can.
   void absorb_into_producers(StepId group, const Needs& needs) {
     for (StepId producer : needs.data) {
       Draft* into = draft_of(producer);
       Draft* from = draft_of(group);
-      if (producer == group || !into || !from || into->block || from->block || meet_between(producer, group)) continue;
+      if (producer == group || !into || !from || into->block || from->block ||
+          meet_between(producer, group))
+        continue;
       Draft trial = *into;
-      const bool all = std::all_of(from->group.instances.begin(), from->group.instances.end(), [&](const Instance& i) {
-        return join(program_, out_.recomputed, trial, i.body).yes;
-      });
+      const bool all = std::all_of(
+          from->group.instances.begin(), from->group.instances.end(),
+          [&](const Instance& i) { return join(program_, out_.recomputed, trial, i.body).yes; });
       if (!all) continue;
-      out_.decisions.push_back({true, into->group.name, from->group.name, "its bodies all run at the same points"});
+      out_.decisions.push_back(
+          {true, into->group.name, from->group.name, "its bodies all run at the same points"});
       *into = std::move(trial);
       take_over(producer, group);
       return;
     }
   }
 
-  /// Whether a third step waits for one of two and is waited for by the other, or `earlier` waits for `later`.
+  /// Whether a third step waits for one of two and is waited for by the other, or `earlier` waits
+  /// for `later`.
   bool meet_between(StepId earlier, StepId later) {
     Needs others;
     for (StepId s : steps_[later].deps)
@@ -238,7 +245,8 @@ class Grouper {
     for (const Instance& i : drafts_[std::get<std::size_t>(steps_[later].what)].group.instances) {
       const Body& body = program_.bodies[i.body];
       const Needs needs = needs_of(body, readings(program_, out_.recomputed, body));
-      if (std::find(needs.sizes.begin(), needs.sizes.end(), earlier) != needs.sizes.end()) return true;
+      if (std::find(needs.sizes.begin(), needs.sizes.end(), earlier) != needs.sizes.end())
+        return true;
     }
     return false;
   }
@@ -249,7 +257,8 @@ class Grouper {
     if (const auto* node = std::get_if<StructuredId>(&steps_[step].what)) {
       std::variant<Draft, std::string> started = start_group(program_, *node);
       if (const auto* why = std::get_if<std::string>(&started)) {
-        out_.decisions.push_back({false, program_.structured[*node].name, program_.bodies[id].name, *why});
+        out_.decisions.push_back(
+            {false, program_.structured[*node].name, program_.bodies[id].name, *why});
         return false;
       }
       around = std::get<Draft>(std::move(started));
@@ -273,9 +282,11 @@ class Grouper {
   /// Producers, the latest first; then groups that read the largest buffer the body reads.
   std::vector<StepId> candidates(const Needs& needs, const std::vector<Reading>& reads) const {
     std::vector<StepId> out = needs.data;
-    std::sort(out.begin(), out.end(), [&](StepId a, StepId b) { return steps_[a].last > steps_[b].last; });
+    std::sort(out.begin(), out.end(),
+              [&](StepId a, StepId b) { return steps_[a].last > steps_[b].last; });
     i64 most = 0;
-    for (const Reading& r : reads) most = std::max(most, likely_product(program_, program_.buffers[r.buffer].shape));
+    for (const Reading& r : reads)
+      most = std::max(most, likely_product(program_, program_.buffers[r.buffer].shape));
     for (const Reading& r : reads) {
       const std::vector<StepId> list = readers_.get(r.buffer);
       if (likely_product(program_, program_.buffers[r.buffer].shape) < most) continue;

@@ -20,8 +20,9 @@ struct Axis {
 
 /// One body inside a group: each of its dims as an expression in the group's axes.
 ///
-/// Even stages run once for each point of the grid, odd ones loop over the inner axes as well. A body
-/// that reduces loops in `stage` and has its results, and what it computes from them, in `stage + 1`.
+/// Even stages run once for each point of the grid, odd ones loop over the inner axes as well. A
+/// body that reduces loops in `stage` and has its results, and what it computes from them, in
+/// `stage + 1`.
 struct Instance {
   BodyId body;
   std::vector<sym::Expr> dims;
@@ -36,16 +37,18 @@ struct Decision {
   std::string reason;
 };
 
-/// Bodies that become one kernel. `grid` axes are parallel; `inner` ones are the row that loops of its
-/// stages go over, in order: what the bodies reduce or scan. A group around a structured node is its
-/// epilogue: the bodies run on each finished block of the node's result, and `grid` is the node's output dims.
+/// Bodies that become one kernel. `grid` axes are parallel; `inner` ones are the row that loops of
+/// its stages go over, in order: what the bodies reduce or scan. A group around a structured node
+/// is its epilogue: the bodies run on each finished block of the node's result, and `grid` is the
+/// node's output dims.
 struct Group {
   std::string name;
   std::vector<Axis> grid;
   std::vector<Axis> inner;
   std::vector<Instance> instances;
   StructuredId node;  // or invalid
-  /// Small groups without a grid that run once each, in order, when all points of the grid are done.
+  /// Small groups without a grid that run once each, in order, when all points of the grid are
+  /// done.
   std::vector<Group> closing;
   bool init = false;
 };
@@ -73,8 +76,8 @@ enum class Place : u8 {
 
 struct BufferPlan {
   Place place = Place::Arena;
-  u32 slot = 0;              // Arena: index into Schedule::slots
-  u32 first = 0, last = 0;   // steps of its life
+  u32 slot = 0;             // Arena: index into Schedule::slots
+  u32 first = 0, last = 0;  // steps of its life
 };
 
 /// Arena memory that buffers with disjoint lives share.
@@ -84,7 +87,8 @@ struct Slot {
 
 struct Schedule {
   Table<GroupId, Group> groups;
-  /// Pointwise bodies that have no place of their own: each reader computes what it reads of the buffer.
+  /// Pointwise bodies that have no place of their own: each reader computes what it reads of the
+  /// buffer.
   Side<BufferId, BodyId> recomputed;
   std::vector<ScheduleStep> order;
   std::vector<Decision> decisions;

@@ -15,9 +15,12 @@ class SchedulePrinter {
     out_.line("schedule {} {{", program_.name);
     out_.indent();
     for (const ScheduleStep& step : schedule_.order) {
-      if (const auto* group = std::get_if<GroupId>(&step)) print(schedule_.groups[*group]);
-      else if (const auto* node = std::get_if<StructuredId>(&step)) print(program_.structured[*node]);
-      else print(program_.controls[std::get<ControlId>(step)]);
+      if (const auto* group = std::get_if<GroupId>(&step))
+        print(schedule_.groups[*group]);
+      else if (const auto* node = std::get_if<StructuredId>(&step))
+        print(program_.structured[*node]);
+      else
+        print(program_.controls[std::get<ControlId>(step)]);
     }
     for (const Decision& d : schedule_.decisions)
       out_.line("{} {} -> {}  {}", d.yes ? "yes" : "no ", d.from, d.to, d.reason);
@@ -30,7 +33,9 @@ class SchedulePrinter {
 
  private:
   std::string axes(const std::vector<Axis>& list) const {
-    return join(list, ", ", [&](const Axis& a) { return str("{} < {}", syms_.text(a.var), syms_.text(a.extent)); });
+    return join(list, ", ", [&](const Axis& a) {
+      return str("{} < {}", syms_.text(a.var), syms_.text(a.extent));
+    });
   }
 
   void print(const Group& g, const char* word = "group") {
@@ -47,7 +52,8 @@ class SchedulePrinter {
       for (std::size_t d = 0; d < i.dims.size(); ++d)
         dims.push_back(str("{}={}", syms_.text(body.dims[d].var), syms_.text(i.dims[d])));
       const std::string stage = g.inner.empty() ? "" : str(" stage {}", i.stage);
-      out_.line("holds {} ({}){}", body.name, join(dims, ", ", [](const std::string& s) { return s; }), stage);
+      out_.line("holds {} ({}){}", body.name,
+                join(dims, ", ", [](const std::string& s) { return s; }), stage);
     }
     for (const Group& part : g.closing) print(part, "closes with");
     out_.dedent();
@@ -55,7 +61,8 @@ class SchedulePrinter {
 
   void print(const Structured& node) {
     const auto buffers = [&](const std::vector<Access>& list) {
-      return join(list, ", ", [&](const Access& a) { return "%" + program_.buffers[a.buffer].name; });
+      return join(list, ", ",
+                  [&](const Access& a) { return "%" + program_.buffers[a.buffer].name; });
     };
     out_.line("node {} ({}) -> {}", node.name, buffers(node.inputs), buffers(node.outputs));
   }
@@ -70,15 +77,20 @@ class SchedulePrinter {
       const std::string size = syms_.text(bytes_of(syms_, program_.buffers[b]));
       switch (p.place) {
         case Place::External: break;
-        case Place::Arena: out_.line("{} slot {}, {} bytes, live {}..{}", name, p.slot, size, p.first, p.last); break;
+        case Place::Arena:
+          out_.line("{} slot {}, {} bytes, live {}..{}", name, p.slot, size, p.first, p.last);
+          break;
         case Place::Within:
-          out_.line("{} takes over %{} in slot {}", name, program_.buffers[program_.buffers[b].starts].name, p.slot);
+          out_.line("{} takes over %{} in slot {}", name,
+                    program_.buffers[program_.buffers[b].starts].name, p.slot);
           break;
         case Place::Output: out_.line("{} output, {} bytes", name, size); break;
         case Place::Derived: out_.line("{} made at init, {} bytes", name, size); break;
         case Place::Heap: out_.line("{} allocated in the call, {} bytes", name, size); break;
         case Place::Gone:
-          out_.line("{} gone: {}", name, schedule_.recomputed.get(b).valid() ? "computed where it is read" : "stays in registers");
+          out_.line("{} gone: {}", name,
+                    schedule_.recomputed.get(b).valid() ? "computed where it is read"
+                                                        : "stays in registers");
           break;
         case Place::Kept: out_.line("{} kept: a row in its kernel's scratch", name); break;
       }

@@ -17,9 +17,7 @@ Wide low(Range r) { return r.lo == kMinInt ? -kInfinite : Wide{r.lo}; }
 Wide high(Range r) { return r.hi == kMaxInt ? kInfinite : Wide{r.hi}; }
 bool infinite(Wide bound) { return bound == kInfinite || bound == -kInfinite; }
 
-i64 saturate(Wide value) {
-  return static_cast<i64>(std::clamp<Wide>(value, kMinInt, kMaxInt));
-}
+i64 saturate(Wide value) { return static_cast<i64>(std::clamp<Wide>(value, kMinInt, kMaxInt)); }
 
 Wide mul_bound(Wide a, Wide b) {
   if (a == 0 || b == 0) return 0;

@@ -328,8 +328,7 @@ std::optional<Expr> Arena::stride(Expr e, Expr var) {
   return difference;
 }
 
-std::optional<i64> Arena::eval(Expr e,
-                               const std::function<std::optional<i64>(Expr)>& value) const {
+std::optional<i64> Arena::eval(Expr e, const std::function<std::optional<i64>(Expr)>& value) const {
   std::unordered_map<Expr, ExprValue> values;
   std::vector<ExprValue> operands;
   for (Expr x : impl_->reachable(e)) {

@@ -23,7 +23,22 @@ using Expr = Id<ExprTag>;
 /// Add, Mul, Min, Max, And and Or have two or more operands; a constant operand of Add, Mul, Min or
 /// Max is the last one.
 enum class Kind : u8 {
-  Const, Var, Add, Mul, FloorDiv, Mod, Min, Max, Eq, Ne, Lt, Le, And, Or, Not, Select
+  Const,
+  Var,
+  Add,
+  Mul,
+  FloorDiv,
+  Mod,
+  Min,
+  Max,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  Not,
+  Select
 };
 
 /// Loop and Reduce: dims of a body or axes of a kernel. Size: a dynamic size, known at entry.
@@ -50,11 +65,11 @@ struct Variable {
 
 /// Owns every expression and variable of one compilation. Equal expressions have equal ids: sums
 /// are flattened with like terms collected and constants folded, products flattened and sorted,
-/// rewrite rows of rules.def applied, all when the expression is built. Operands are ordered by structure
-/// (kind, role, name, creation order), never by address. Folding that would overflow i64 is left
-/// unfolded; evaluating it gives nothing. Wherever an expression as it was asked for has a value,
-/// what was built has the same value, or none if moving terms made one overflow (only near the ends
-/// of i64). Where it had no value (a zero divisor, an overflow), the result may have one.
+/// rewrite rows of rules.def applied, all when the expression is built. Operands are ordered by
+/// structure (kind, role, name, creation order), never by address. Folding that would overflow i64
+/// is left unfolded; evaluating it gives nothing. Wherever an expression as it was asked for has a
+/// value, what was built has the same value, or none if moving terms made one overflow (only near
+/// the ends of i64). Where it had no value (a zero divisor, an overflow), the result may have one.
 ///
 /// Sums and products are polynomials, multiplied out: (a + b)*c is a*c + b*c (a product of two sums
 /// of more than 64 terms in all stays a product). `a < b` and `a <= b` are brought to one form.
@@ -121,8 +136,9 @@ class Arena {
                      const std::function<std::optional<Expr>(std::string_view)>& lookup);
 
   std::size_t size() const;
-  /// How many names, numbers and operations `e` has when written out. Equal parts are shared, so that it
-  /// can be far more than size(): who builds on expressions of a hostile file must set a limit.
+  /// How many names, numbers and operations `e` has when written out. Equal parts are shared, so
+  /// that it can be far more than size(): who builds on expressions of a hostile file must set a
+  /// limit.
   std::size_t terms(Expr e) const;
 
   struct Impl;  // in arena.h, for this folder

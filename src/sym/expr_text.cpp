@@ -112,8 +112,7 @@ Result<Expr> build_tree(Arena::Impl& impl, const Tree& tree, const Lookup& looku
     return *var;
   }
   std::vector<Expr> operands;
-  for (const Tree& c : tree.children)
-    operands.push_back(COIL_TRY(build_tree(impl, c, lookup, in)));
+  for (const Tree& c : tree.children) operands.push_back(COIL_TRY(build_tree(impl, c, lookup, in)));
   return impl.build(tree.kind, operands);
 }
 

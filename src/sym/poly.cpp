@@ -35,8 +35,7 @@ std::optional<Poly> poly_add(const Poly& a, const Poly& b, i64 scale) {
   Poly out = a;
   for (const auto& [m, c] : b) {
     i64 scaled;
-    if (__builtin_mul_overflow(c, scale, &scaled) || !add_term(out, m, scaled))
-      return std::nullopt;
+    if (__builtin_mul_overflow(c, scale, &scaled) || !add_term(out, m, scaled)) return std::nullopt;
   }
   return out;
 }
@@ -111,8 +110,7 @@ std::optional<Division> divide_by_sum(const Poly& p, const Poly& divisor) {
     i64 qc = 0;
     for (const auto& [m, c] : out.remainder) {
       qm = monomial_div(m, lead->first);
-      const std::optional<i64> q =
-          qm ? coefficient_quotient(c, lead->second, false) : std::nullopt;
+      const std::optional<i64> q = qm ? coefficient_quotient(c, lead->second, false) : std::nullopt;
       qc = q.value_or(0);
       if (qc != 0) break;
     }

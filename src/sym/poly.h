@@ -32,7 +32,8 @@ std::optional<Monomial> monomial_div(const Monomial& a, const Monomial& b);
 Monomial monomial_gcd(const Monomial& a, const Monomial& b);
 
 /// p == quotient*divisor + remainder, for all values. By a single term every multiple of it is
-/// taken out (of a constant, the floor); by a sum a few steps of long division are kept if that helps.
+/// taken out (of a constant, the floor); by a sum a few steps of long division are kept if that
+/// helps.
 struct Division {
   Poly quotient;
   Poly remainder;

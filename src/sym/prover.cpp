@@ -157,8 +157,8 @@ Answer Prover::equal(Expr a, Expr b) const {
 Answer Prover::divides(Expr divisor, Expr a) const {
   if (arena_.is_const(divisor, 0)) return Answer::Unknown;
   const Known known(arena_, *arena_.impl_, facts_);
-  const Expr rest = arena_.mod(with_equalities(arena_, known, a),
-                               with_equalities(arena_, known, divisor));
+  const Expr rest =
+      arena_.mod(with_equalities(arena_, known, a), with_equalities(arena_, known, divisor));
   return equal(rest, arena_.constant(0));
 }
 

@@ -120,9 +120,8 @@ class Matcher {
   bool match_from(const Pattern& p, std::span<const Expr> operands, std::size_t i,
                   const Bindings& b, const Next& next) {
     if (i == operands.size()) return next(b);
-    return match(p.children[i], operands[i], b, [&](const Bindings& with) {
-      return match_from(p, operands, i + 1, with, next);
-    });
+    return match(p.children[i], operands[i], b,
+                 [&](const Bindings& with) { return match_from(p, operands, i + 1, with, next); });
   }
 
   /// Conditions, and variables that stand for one; not an index that happens to be 0 or 1.

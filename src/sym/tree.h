@@ -1,6 +1,7 @@
 #pragma once
 // Expressions as written: a syntax tree before any rewriting, and its plain evaluation.
-// Arena::parse and the rows of rules.def are read through it; tests take its value as the text's meaning.
+// Arena::parse and the rows of rules.def are read through it; tests take its value as the text's
+// meaning.
 
 #include <functional>
 #include <optional>

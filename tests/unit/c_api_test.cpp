@@ -63,7 +63,8 @@ TEST_F(CApi, AWrongArgumentIsNamed) {
     model({coil::api::tensor(COIL_F64, shape, x.data())});
     FAIL() << "an f64 argument was taken for f32";
   } catch (const coil::api::Failure& e) {
-    EXPECT_NE(std::string(e.what()).find("input 0 (x) is f64, expected f32"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("input 0 (x) is f64, expected f32"), std::string::npos)
+        << e.what();
   }
 }
 

@@ -37,7 +37,8 @@ std::string zip_of(const std::vector<Member>& members) {
   EXPECT_NE(zip, nullptr);
   for (const Member& m : members) {
     zip_fileinfo info{};
-    zipOpenNewFileInZip64(zip, m.name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, m.method, 9, 0);
+    zipOpenNewFileInZip64(zip, m.name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, m.method, 9,
+                          0);
     zipWriteInFileInZip(zip, m.content.data(), static_cast<unsigned>(m.content.size()));
     zipCloseFileInZip(zip);
   }
@@ -79,12 +80,15 @@ TEST(ImportArchive, StoredEntriesAreViewsAndDeflatedOnesAreInflated) {
 TEST(ImportArchive, LyingSizesAndOffsetsAreErrors) {
   const std::string packed = zip_of({{"p", std::string(5000, 'x'), 8}});
   // A deflate bomb by its stated size is refused before memory is taken.
-  const auto bomb = Archive::open(bytes_of(with_directory_field(packed, kSizeField, 0x3ffffff0)), "t");
+  const auto bomb =
+      Archive::open(bytes_of(with_directory_field(packed, kSizeField, 0x3ffffff0)), "t");
   EXPECT_FALSE(bomb.ok() && bomb->read(*bomb->find("p"), Checksum::Verify).ok());
   const std::string stored = zip_of({{"s", "hello", 0}});
   for (u32 value : {6u, 0x7fffffffu, 0xfffffffeu}) {
-    EXPECT_FALSE(Archive::open(bytes_of(with_directory_field(stored, kPackedField, value)), "t").ok());
-    EXPECT_FALSE(Archive::open(bytes_of(with_directory_field(stored, kOffsetField, value)), "t").ok());
+    EXPECT_FALSE(
+        Archive::open(bytes_of(with_directory_field(stored, kPackedField, value)), "t").ok());
+    EXPECT_FALSE(
+        Archive::open(bytes_of(with_directory_field(stored, kOffsetField, value)), "t").ok());
   }
 }
 
@@ -131,11 +135,13 @@ TEST(ImportArchive, OtherFilesAreNamed) {
   const auto other = import_pt2(bytes_of(zip_of({{"x/readme", "hi", 0}})), "t.pt2", nullptr);
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error().message.find("no exported program"), std::string::npos);
-  const auto old = import_pt2(bytes_of(zip_of({{"serialized_exported_program.json", "{}", 0}})), "t.pt2", nullptr);
+  const auto old = import_pt2(bytes_of(zip_of({{"serialized_exported_program.json", "{}", 0}})),
+                              "t.pt2", nullptr);
   ASSERT_FALSE(old.ok());
   EXPECT_NE(old.error().message.find("torch 2.9 and newer"), std::string::npos);
   const auto pickled = import_pt2(
-      bytes_of(zip_of({{"m/models/model.json", "{}", 0}, {"m/data/weights/model.pt", "x", 0}})), "t.pt2", nullptr);
+      bytes_of(zip_of({{"m/models/model.json", "{}", 0}, {"m/data/weights/model.pt", "x", 0}})),
+      "t.pt2", nullptr);
   ASSERT_FALSE(pickled.ok());
   EXPECT_NE(pickled.error().message.find("torch 2.8"), std::string::npos);
 }

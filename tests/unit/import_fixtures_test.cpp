@@ -12,7 +12,8 @@ namespace {
 
 std::set<std::string> fixture_files() {
   std::set<std::string> files;
-  const std::filesystem::path folder = std::filesystem::path(COIL_SOURCE_DIR) / "tests" / "fixtures";
+  const std::filesystem::path folder =
+      std::filesystem::path(COIL_SOURCE_DIR) / "tests" / "fixtures";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
     if (entry.path().extension() == ".pt2") files.insert(entry.path().string());
   return files;
@@ -56,8 +57,8 @@ TEST(ImportFixtures, CounterKeepsItsBuffersAsState) {
     EXPECT_TRUE(graph.values[update.value].def.valid());
   }
   EXPECT_EQ(states, (std::set<std::string>{"cache", "calls"}));
-  EXPECT_EQ(ops_of(graph),
-            (std::vector<std::string>{"add.Scalar", "index_copy", "sum.dim_IntList", "mul.Tensor"}));
+  EXPECT_EQ(ops_of(graph), (std::vector<std::string>{"add.Scalar", "index_copy", "sum.dim_IntList",
+                                                     "mul.Tensor"}));
   // The sum reads the cache after the write.
   const Node& copy = graph.nodes[NodeId(1)];
   EXPECT_EQ(std::get<ValueId>(graph.nodes[NodeId(2)].args[0]), copy.outs[0]);

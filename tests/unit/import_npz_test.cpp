@@ -59,14 +59,15 @@ TEST(ImportNpz, ReadsRowAndColumnMajor) {
 }
 
 TEST(ImportNpz, ReadsNoDimsAndNoElements) {
-  const auto one =
-      read_npy(bytes_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", raw<i64>({7}))), "n");
+  const auto one = read_npy(
+      bytes_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", raw<i64>({7}))), "n");
   ASSERT_TRUE(one.ok()) << one.error().message;
   EXPECT_TRUE(one->shape.empty());
   EXPECT_EQ(elements<i64>(*one), std::vector<i64>{7});
-  const auto none =
-      read_npy(bytes_of(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (0, 9223372036854775807)}", "")),
-               "n");
+  const auto none = read_npy(
+      bytes_of(
+          npy("{'descr': '|b1', 'fortran_order': False, 'shape': (0, 9223372036854775807)}", "")),
+      "n");
   ASSERT_TRUE(none.ok()) << none.error().message;
   EXPECT_EQ(none->bytes, 0);
 }
@@ -87,7 +88,8 @@ TEST(ImportNpz, RefusesWhatIsNoPlainArray) {
   };
   for (const char* header : headers)
     EXPECT_FALSE(read_npy(bytes_of(npy(header, "1234")), "a").ok()) << header;
-  const std::string whole = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234");
+  const std::string whole =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234");
   ASSERT_TRUE(read_npy(bytes_of(whole), "a").ok());
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(read_npy(bytes_of(whole.substr(0, size)), "a").ok()) << size;
@@ -97,8 +99,10 @@ TEST(ImportNpz, WritesWhatItReads) {
   const std::vector<float> values = {1.5f, -2, 3};
   const std::vector<u16> bits = {0x3f80, 0x7fc0};
   std::vector<NpyArray> arrays(3);
-  arrays[0] = {"x", DType::f32, {3, 1}, reinterpret_cast<const std::byte*>(values.data()), 12, nullptr};
-  arrays[1] = {"in0_bf16", DType::bf16, {2}, reinterpret_cast<const std::byte*>(bits.data()), 4, nullptr};
+  arrays[0] = {"x", DType::f32, {3, 1}, reinterpret_cast<const std::byte*>(values.data()),
+               12,  nullptr};
+  arrays[1] = {"in0_bf16", DType::bf16, {2}, reinterpret_cast<const std::byte*>(bits.data()),
+               4,          nullptr};
   arrays[2] = {"empty", DType::i64, {0, 2}, nullptr, 0, nullptr};
   const std::string path = temporary("round.npz");
   const Status written = write_npz(path, arrays);
@@ -123,8 +127,9 @@ TEST(ImportNpz, AFullDiskIsAnErrorAndLeavesNothing) {
   small.rlim_cur = 4096;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::vector<float> values(100000, 1.0f);
-  const NpyArray array{"x", DType::f32, {100000}, reinterpret_cast<const std::byte*>(values.data()),
-                       400000, nullptr};
+  const NpyArray array{"x",      DType::f32,
+                       {100000}, reinterpret_cast<const std::byte*>(values.data()),
+                       400000,   nullptr};
   const std::string folder = temporary("full");
   std::filesystem::create_directory(folder);
   const Status written = write_npz(folder + "/x.npz", std::span(&array, 1));

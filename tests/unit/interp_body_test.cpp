@@ -39,7 +39,8 @@ TEST(InterpBody, LongBodiesCrossChunks) {
       dims i0 < 3, i1 < 1000, i2 < 2
       v0 = value (i0*1000 + i1)*2 + i2 + i1 // 7 % 3
       store %y[i0, i1, i2], v0
-    })", {});
+    })",
+                     {});
   const std::vector<i64> data = elements<i64>(y[0]);
   for (i64 i = 0; i < 6000; ++i) ASSERT_EQ(data[i], i + i / 2 % 1000 / 7 % 3) << i;
 }
@@ -81,7 +82,8 @@ TEST(InterpBody, ReductionsFollowTheirTree) {
       body b {
         dims i0 < 3 | reduce r0 < 2500
         v0 = load f32 %x[i0, r0]
-        v1 = reduce.sum v0 over r0 tree )") + row.tree + "\n store %y[i0], v1 }",
+        v1 = reduce.sum v0 over r0 tree )") +
+                           row.tree + "\n store %y[i0], v1 }",
                        {floats({3, 2500}, x)});
     const std::vector<float> sums = elements<float>(y[0]);
     for (int i = 0; i < 3; ++i)
@@ -101,7 +103,8 @@ TEST(InterpBody, OuterReducedDimsCarryTheSlotsOn) {
       v0 = load f32 %x[r0, r1]
       v1 = reduce.sum v0 over r0, r1 tree 2x1
       store %y[], v1
-    })", {floats({2, 2}, {1e8f, -1e8f, 1, 3})});
+    })",
+                     {floats({2, 2}, {1e8f, -1e8f, 1, 3})});
   EXPECT_EQ(elements<float>(y[0])[0], (1e8f + 1) + (-1e8f + 3));
 }
 
@@ -126,7 +129,8 @@ TEST(InterpBody, NamedCombines) {
       store %top[i0], v6
       store %rest[i0], v7
       store %least[i0], v8
-    })", {floats({2, 4}, {1, kNan, 5, kNan, 2, 7, 7, -4})});
+    })",
+                     {floats({2, 4}, {1, kNan, 5, kNan, 2, 7, 7, -4})});
   EXPECT_TRUE(std::isnan(elements<float>(y[0])[0]));
   EXPECT_EQ(elements<float>(y[0])[1], 7);
   EXPECT_EQ(elements<float>(y[1])[1], 3);
@@ -151,7 +155,8 @@ TEST(InterpBody, EmptyReductionsGiveTheIdentity) {
       v2 = reduce.max v0 over r0 tree 2x1
       store %sum[i0], v1
       store %max[i0], v2
-    })", {floats({3, 0}, {})});
+    })",
+                     {floats({3, 0}, {})});
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(elements<float>(y[1]), (std::vector<float>{-kInf, -kInf, -kInf}));
 }
@@ -171,7 +176,8 @@ TEST(InterpBody, CustomCombine) {
       }
       v4 = floordiv v2, v3
       store %y[], v4
-    })", {ints({5}, {1, 2, 3, 4, 15})});
+    })",
+                     {ints({5}, {1, 2, 3, 4, 15})});
   EXPECT_EQ(elements<i64>(y[0])[0], 5);
 }
 
@@ -187,11 +193,12 @@ TEST(InterpBody, Scans) {
       store %y[i0, t], v1
       store %z[i0, t], v2
       store %at[i0, t], v3
-    })", {[] {
-      std::vector<i64> x(3000);
-      for (i64 i = 0; i < 3000; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 101;
-      return Value(ints({2, 1500}, x));
-    }()});
+    })",
+                     {[] {
+                       std::vector<i64> x(3000);
+                       for (i64 i = 0; i < 3000; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 101;
+                       return Value(ints({2, 1500}, x));
+                     }()});
   const auto sums = elements<i64>(y[0]), best = elements<i64>(y[1]), at = elements<i64>(y[2]);
   for (int row = 0; row < 2; ++row) {
     i64 sum = 0, most = -1, where = 0;

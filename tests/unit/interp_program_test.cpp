@@ -12,7 +12,8 @@ constexpr float kNan = __builtin_nanf("");
 TEST(InterpProgram, GemmOfEveryClass) {
   const auto text = [](const std::string& dtype) {
     return "buffer %a : " + dtype + "[2, 3] input\n buffer %b : " + dtype +
-           "[2, 3] input\n buffer %c : " + dtype + "[2, 2] output\n gemm mm {\n"
+           "[2, 3] input\n buffer %c : " + dtype +
+           "[2, 2] output\n gemm mm {\n"
            "in %a over m < 2, k < 3 at [m, k]\n in %b over k < 3, n < 2 at [n, k]\n"
            "out %c over m < 2, n < 2 at [m, n] }";
   };
@@ -45,7 +46,8 @@ TEST(InterpProgram, GemmWiderThanABlock) {
       in %a over b < 2, m < 5, k < 19 at [b, m, k]
       in %b over b < 2, k < 19, n < 37 at [b, k, n]
       out %c over b < 2, m < 5, n < 37 at [b, m, n]
-    })", {tensor(DType::f64, {2, m, k}, a), tensor(DType::f64, {2, k, n}, b)});
+    })",
+                     {tensor(DType::f64, {2, m, k}, a), tensor(DType::f64, {2, k, n}, b)});
   const auto data = elements<double>(c[0]);
   for (i64 g = 0; g < 2; ++g)
     for (i64 i = 0; i < m; ++i)
@@ -68,8 +70,9 @@ TEST(InterpProgram, Convolutions) {
       in %w over o < 2, c < 1, h < 2, w < 2 at [o, c, h, w]
       in %b over o < 2 at [o]
       out %y over n < 1, o < 2, h < 2, w < 2 at [n, o, h, w]
-    })", {floats({1, 1, 3, 3}, x), floats({2, 1, 2, 2}, {1, 1, 1, 1, 0, 0, 0, 1}),
-          floats({2}, {100, 0})});
+    })",
+                     {floats({1, 1, 3, 3}, x), floats({2, 1, 2, 2}, {1, 1, 1, 1, 0, 0, 0, 1}),
+                      floats({2}, {100, 0})});
   EXPECT_EQ(elements<float>(y[0]), (std::vector<float>{101, 105, 111, 128, 1, 3, 7, 9}));
   const auto t = run(R"(
     buffer %x : f32[1, 2, 2] input
@@ -79,9 +82,9 @@ TEST(InterpProgram, Convolutions) {
       in %x over n < 1, c < 2, h < 2 at [n, c, h]
       in %w over c < 2, o < 1, h < 3 at [c, o, h]
       out %y over n < 1, o < 2, h < 6 at [n, o, h]
-    })", {floats({1, 2, 2}, {1, 2, 3, 4}), floats({2, 1, 3}, {1, 10, 100, 1, 1, 1})});
-  EXPECT_EQ(elements<float>(t[0]),
-            (std::vector<float>{1, 10, 102, 20, 200, 0, 3, 3, 7, 4, 4, 0}));
+    })",
+                     {floats({1, 2, 2}, {1, 2, 3, 4}), floats({2, 1, 3}, {1, 10, 100, 1, 1, 1})});
+  EXPECT_EQ(elements<float>(t[0]), (std::vector<float>{1, 10, 102, 20, 200, 0, 3, 3, 7, 4, 4, 0}));
 }
 
 TEST(InterpProgram, AttentionWithMaskAndGroupedHeads) {
@@ -96,8 +99,9 @@ TEST(InterpProgram, AttentionWithMaskAndGroupedHeads) {
       in %v over b < 1, h < 1, n < 2, e < 1 at [b, h, n, e]
       in %mask over b < 1, h < 2, m < 2, n < 2 at [m, n]
       out %y over b < 1, h < 2, m < 2, e < 1 at [b, h, m, e]
-    })", {floats({1, 2, 2, 1}, {0, 1, 2, 3}), floats({1, 1, 2, 1}, {1, 2}),
-          floats({1, 1, 2, 1}, {10, 20}), tensor<u8>(DType::b8, {2, 2}, {1, 1, 0, 0})});
+    })",
+                     {floats({1, 2, 2, 1}, {0, 1, 2, 3}), floats({1, 1, 2, 1}, {1, 2}),
+                      floats({1, 1, 2, 1}, {10, 20}), tensor<u8>(DType::b8, {2, 2}, {1, 1, 0, 0})});
   const auto data = elements<float>(y[0]);
   EXPECT_EQ(data[0], 15);
   EXPECT_EQ(data[1], 0);
@@ -157,10 +161,12 @@ TEST(InterpProgram, WhileForAndIf) {
           store %go[], v2
         }
       }
-      program body { )" + kStep + R"(
+      program body { )" + kStep +
+                         R"(
         output %n : f32[2]
       }
-    })", {floats({2}, {0, 1}), floats({2}, {3, 5})});
+    })",
+                     {floats({2}, {0, 1}), floats({2}, {3, 5})});
   EXPECT_EQ(elements<float>(w[0]), (std::vector<float>{12, 21}));
   const auto f = run(R"(
     size s0 in 0..10
@@ -183,7 +189,8 @@ TEST(InterpProgram, WhileForAndIf) {
         output %n : f32[2]
         output %n : f32[2]
       }
-    })", {floats({2}, {100, 200}), floats({3, 2}, {1, 2, 3, 4, 5, 6})});
+    })",
+                     {floats({2}, {100, 200}), floats({3, 2}, {1, 2, 3, 4, 5, 6})});
   EXPECT_EQ(elements<float>(f[0]), (std::vector<float>{109, 212}));
   EXPECT_EQ(elements<float>(f[1]), (std::vector<float>{105, 206, 108, 210, 109, 212}));
   const std::string branch = R"(
@@ -191,7 +198,8 @@ TEST(InterpProgram, WhileForAndIf) {
     buffer %h, %x : f32[2] input
     buffer %y : f32[2] output
     if c on %p with %h, %x gives %y {
-      program yes { )" + kStep + R"(
+      program yes { )" + kStep +
+                             R"(
         output %n : f32[2]
       }
       program no {
@@ -221,13 +229,14 @@ TEST(InterpProgram, SizesAreBoundSolvedAndChecked) {
       store %z[i0], v2
     })";
   const auto x = [](i64 n) { return Value(floats({n}, std::vector<float>(n, 1.0f))); };
-  const auto y = [](i64 m, i64 n) { return Value(floats({m, n}, std::vector<float>(m * n, 2.0f))); };
+  const auto y = [](i64 m, i64 n) {
+    return Value(floats({m, n}, std::vector<float>(m * n, 2.0f)));
+  };
   EXPECT_EQ(elements<float>(run(text, {x(9), y(4, 4)})[0]), (std::vector<float>(4, 3.0f)));
   EXPECT_EQ(run_error(text, {x(9), y(4, 5)}), "dim 1 of input 1 (y) is 5, expected s0 = 4");
   EXPECT_EQ(run_error(text, {x(8), y(4, 4)}), "dim 0 of input 0 (x) is 8, expected s0*2 + 1 = 9");
   EXPECT_EQ(run_error(text, {x(7), y(3, 3)}), "the batch must be even");
-  EXPECT_EQ(run_error(text, {x(19), y(9, 9)}),
-            "dim 0 of input 1 (y): size s0 is 9, outside 2..8");
+  EXPECT_EQ(run_error(text, {x(19), y(9, 9)}), "dim 0 of input 1 (y): size s0 is 9, outside 2..8");
   EXPECT_EQ(run_error(text, {x(9)}), "1 inputs given, 2 expected");
   EXPECT_EQ(run_error(text, {x(9), Value(i64{3})}), "input 1 (y) is an int, expected a tensor");
   EXPECT_EQ(run_error(text, {x(9), ints({4, 4}, std::vector<i64>(16))}),
@@ -331,7 +340,8 @@ TEST(InterpProgram, ConstantsAndLayouts) {
       store %y[i0, i1], v0 }
     body c { dims i0 < 3
       v0 = load f32 %s[i0]
-      store %z[i0], v0 })", {});
+      store %z[i0], v0 })",
+                     {});
   EXPECT_EQ(elements<i32>(y[0]), (std::vector<i32>{1, 2, 3, 4, 5, 6}));
   EXPECT_NE(elements<float>(y[1])[0], elements<float>(y[1])[1]);
   EXPECT_EQ(run_error("buffer %c : f32[2] const \"m.w\"\n output %c : f32[2]", {}),

@@ -17,7 +17,8 @@ std::string without_comments(const std::string& text) {
   std::stringstream in(text);
   std::string out, line;
   while (std::getline(in, line))
-    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#') out += line + "\n";
+    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#')
+      out += line + "\n";
   return out;
 }
 
@@ -42,7 +43,8 @@ void check_kernels(const fs::path& path, const char* fuse) {
 
 TEST(KernelFixtures, AllReadBack) {
   int count = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(COIL_SOURCE_DIR) / "tests/fixtures/2.15.0")) {
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(COIL_SOURCE_DIR) / "tests/fixtures/2.15.0")) {
     if (entry.path().extension() != ".pt2") continue;
     SCOPED_TRACE(entry.path().filename().string());
     for (const char* fuse : {"on", "off"}) check_kernels(entry.path(), fuse);

@@ -1,4 +1,5 @@
-// tests/golden/kernels: programs of level 1 and the kernels that they become. BLESS=1 rewrites those.
+// tests/golden/kernels: programs of level 1 and the kernels that they become. BLESS=1 rewrites
+// those.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ std::string without_comments(const std::string& text) {
   std::stringstream in(text);
   std::string out, line;
   while (std::getline(in, line))
-    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#') out += line + "\n";
+    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#')
+      out += line + "\n";
   return out;
 }
 
@@ -79,7 +81,8 @@ TEST_P(KernelGolden, ParsesBack) {
 
 std::vector<std::string> programs() {
   std::vector<std::string> out;
-  for (const auto& entry : fs::directory_iterator(fs::path(COIL_SOURCE_DIR) / "tests/golden/kernels"))
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(COIL_SOURCE_DIR) / "tests/golden/kernels"))
     if (entry.path().extension() == ".loops") out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;

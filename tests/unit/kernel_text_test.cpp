@@ -68,25 +68,31 @@ TEST(KernelText, LayoutsWithFactors) {
 }
 
 TEST(KernelText, ParseErrorsNameTheLine) {
-  EXPECT_EQ(parse_error(with(kSum, "size s0 in 1..", "")), "t:5: s0 is used by a buffer and not declared");
+  EXPECT_EQ(parse_error(with(kSum, "size s0 in 1..", "")),
+            "t:5: s0 is used by a buffer and not declared");
   EXPECT_EQ(parse_error(with(kSum, "finish a0", "finish a7")), "t:11: unknown accumulator 'a7'");
-  EXPECT_EQ(parse_error(with(kSum, "accumulate.sum", "accumulate.most")), "t:8: no combine 'accumulate.most' for this dtype");
+  EXPECT_EQ(parse_error(with(kSum, "accumulate.sum", "accumulate.most")),
+            "t:8: no combine 'accumulate.most' for this dtype");
   EXPECT_NE(parse_error(with(kSum, "tree 16x2", "tree 16y2")), "");
   EXPECT_NE(parse_error(std::string(kSum) + "more"), "");
 }
 
 TEST(KernelVerify, NamesStageAndInstruction) {
-  EXPECT_EQ(verify_error(with(kSum, "store %y[i0]", "store %y[i0, i0]")), "stage 1, instruction 1 (store %y): 2 indices for 1 dims");
+  EXPECT_EQ(verify_error(with(kSum, "store %y[i0]", "store %y[i0, i0]")),
+            "stage 1, instruction 1 (store %y): 2 indices for 1 dims");
   EXPECT_EQ(verify_error(with(kSum, "v1 = finish a0", "v1 = finish a0\n v2 = add v0, v1")),
             "stage 1, instruction 1 (v2 = add): uses v0, which lives in an earlier loop only");
   EXPECT_EQ(verify_error(with(kSum, "v0 = load f32", "v0 = load f64")),
             "stage 0, instruction 0 (v0 = load %x): dtype f64 of a buffer of f32");
-  EXPECT_EQ(verify_error(with(kSum, "] written", "]")), "stage 1, instruction 1 (store %y): the buffer is not marked as written");
-  EXPECT_EQ(verify_error(with(kSum, "100],", "100] written,")), "buffer %x is marked as written, and nothing stores to it");
+  EXPECT_EQ(verify_error(with(kSum, "] written", "]")),
+            "stage 1, instruction 1 (store %y): the buffer is not marked as written");
+  EXPECT_EQ(verify_error(with(kSum, "100],", "100] written,")),
+            "buffer %x is marked as written, and nothing stores to it");
 }
 
 TEST(KernelVerify, Accumulators) {
-  EXPECT_EQ(verify_error(with(kSum, "v1 = finish a0", "v1 = finish a0\n v2 = finish a0")), "stage 1, instruction 1 (v2 = finish a0): a0 is finished twice");
+  EXPECT_EQ(verify_error(with(kSum, "v1 = finish a0", "v1 = finish a0\n v2 = finish a0")),
+            "stage 1, instruction 1 (v2 = finish a0): a0 is finished twice");
   Kernel k = *parse_kernel(kSum, "t");
   std::swap(k.stages[0].insts, k.stages[1].insts);
   EXPECT_FALSE(verify(k).ok());
@@ -98,14 +104,16 @@ TEST(KernelVerify, Accumulators) {
 TEST(KernelVerify, Scope) {
   Kernel k = *parse_kernel(kSum, "t");
   k.stages[1].insts[1].inst.index[0] = k.stages[0].loop[0].var;
-  EXPECT_EQ(verify(k).error().message, "stage 1, instruction 1 (store %y): r0 uses r0, which is not in scope");
+  EXPECT_EQ(verify(k).error().message,
+            "stage 1, instruction 1 (store %y): r0 uses r0, which is not in scope");
   k = *parse_kernel(kSum, "t");
   k.symbols.clear();
   EXPECT_EQ(verify(k).error().message, "buffer %x: s0 uses s0, which is not in scope");
   k = *parse_kernel(kSum, "t");
   k.mapping.tile.push_back(k.mapping.tile[0]);
   EXPECT_EQ(verify(k).error().message, "mapping: axis r0 is tiled twice");
-  k.mapping.tile = {{k.grid[0].var, 16}, {k.grid[0].var, 2}, {k.grid[0].var, 2}, {k.grid[0].var, 2}};
+  k.mapping.tile = {
+      {k.grid[0].var, 16}, {k.grid[0].var, 2}, {k.grid[0].var, 2}, {k.grid[0].var, 2}};
   EXPECT_EQ(verify(k).error().message, "mapping: a tile of rank 4; 3 is the most");
   k.mapping.tile = {{k.symbols[0], 16}};
   EXPECT_EQ(verify(k).error().message, "mapping: a tile dim is no axis of the kernel");

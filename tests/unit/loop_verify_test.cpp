@@ -88,10 +88,12 @@ TEST(LoopVerify, ReductionsAreChecked) {
 }
 
 TEST(LoopVerify, ProgramsAreChecked) {
-  const std::string copy = "body b { dims i0 < s0, i1 < 4\n v0 = load f32 %x[i0, i1]\n"
-                           "store %y[i0, i1], v0 }\n";
-  const std::string again = "body c { dims i0 < s0, i1 < 4\n v0 = load f32 %x[i0, i1]\n"
-                            "store %y[i0, i1], v0 }\n";
+  const std::string copy =
+      "body b { dims i0 < s0, i1 < 4\n v0 = load f32 %x[i0, i1]\n"
+      "store %y[i0, i1], v0 }\n";
+  const std::string again =
+      "body c { dims i0 < s0, i1 < 4\n v0 = load f32 %x[i0, i1]\n"
+      "store %y[i0, i1], v0 }\n";
   EXPECT_EQ(problem(kBuffers + copy + again), "%y is written by two steps");
   EXPECT_EQ(problem(kBuffers + "output %y : f32[s0, 4]"),
             "output 0: %y is read before it is defined");

@@ -144,7 +144,8 @@ void expect_equal(const Tensor& got, const Tensor& want, double tolerance) {
   double largest = 0;
   for (i64 i = 0; i < n; ++i)
     for (int p = 0; p < parts; ++p)
-      if (const double x = std::abs(element(want, i, p)); std::isfinite(x)) largest = std::max(largest, x);
+      if (const double x = std::abs(element(want, i, p)); std::isfinite(x))
+        largest = std::max(largest, x);
   for (i64 i = 0; i < n; ++i)
     for (int p = 0; p < parts; ++p) {
       const double a = element(got, i, p), b = element(want, i, p);

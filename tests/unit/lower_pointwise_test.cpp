@@ -15,8 +15,8 @@ namespace coil::lowering {
 namespace {
 
 bool is_function(const Formula& f) {
-  static const std::set<std::string> kOperators = {"?:", "|", "^", "&", "==", "!=", "<=", ">=", "<",
-                                                   ">",  "+", "-", "*", "/",  "!",  "bool"};
+  static const std::set<std::string> kOperators = {
+      "?:", "|", "^", "&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "!", "bool"};
   if (f.name == "given" || f.name == "is_none") return !f.operands.empty();
   if (kOperators.contains(f.name)) return true;
   const auto op = ops::scalar_from_name(f.name);
@@ -48,7 +48,8 @@ TEST(LowerPointwise, FormulasBindAsInC) {
   const auto text = [](const Formula& f, auto&& self) -> std::string {
     if (f.kind == Formula::Kind::Name) return f.name;
     if (f.kind == Formula::Kind::Number) return str("{}", f.number);
-    return f.name + "(" + join(f.operands, ",", [&](const Formula& o) { return self(o, self); }) + ")";
+    return f.name + "(" + join(f.operands, ",", [&](const Formula& o) { return self(o, self); }) +
+           ")";
   };
   const auto parsed = [&](std::string_view formula) {
     const auto f = parse_formula(formula);

@@ -87,7 +87,8 @@ TEST_F(Decompositions, CoverEveryRow) {
   for (const Fact& fact : read_facts()) all += fact.graph + "\n";
   std::string missing;
   for (std::string_view op : decomposed_ops())
-    if (!without_facts.contains(op) && all.find(str("= {}(", op)) == all.npos) missing += str(" {}", op);
+    if (!without_facts.contains(op) && all.find(str("= {}(", op)) == all.npos)
+      missing += str(" {}", op);
   EXPECT_EQ(missing, "");
 }
 

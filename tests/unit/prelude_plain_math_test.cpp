@@ -1,2 +1,2 @@
-#include "prelude_plain.inc"
 #include "prelude_math.inc"
+#include "prelude_plain.inc"

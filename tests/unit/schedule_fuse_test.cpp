@@ -34,7 +34,9 @@ std::string decision(const LoopProgram& program) {
   return (s.decisions.back().yes ? "yes: " : "no: ") + s.decisions.back().reason;
 }
 
-std::size_t groups(const LoopProgram& program) { return schedule(program, Options{}).groups.size(); }
+std::size_t groups(const LoopProgram& program) {
+  return schedule(program, Options{}).groups.size();
+}
 
 Place place(const LoopProgram& program, std::string_view buffer) {
   const Schedule s = schedule(program, Options{});
@@ -88,7 +90,8 @@ TEST(Fuse, SameElement) {
     dims j0 < 4, j1 < 8
     v0 = load f32 %h[j0, j1]
     store %y[j0, j1], v0
-  })"))), "yes: same element; saves a read of %h");
+  })"))),
+            "yes: same element; saves a read of %h");
 }
 
 TEST(Fuse, OtherPlace) {
@@ -98,7 +101,8 @@ TEST(Fuse, OtherPlace) {
     dims j0 < 4, j1 < 8
     v0 = load f32 %h[3 - j0, j1]
     store %y[j0, j1], v0
-  })"))), "no: dim j0 of second has no counterpart in first");
+  })"))),
+            "no: dim j0 of second has no counterpart in first");
 }
 
 TEST(Fuse, ViewOfOtherRank) {
@@ -183,7 +187,8 @@ TEST(Fuse, ReductionsOverOtherRows) {
     v0 = load f32 %x[r0, i0]
     v1 = reduce.sum v0 over r0 tree 1x1
     store %b[i0], v1
-  })")), "no: columns reduces over another row than rows");
+  })")),
+            "no: columns reduces over another row than rows");
 }
 
 TEST(Fuse, AroundAnotherStep) {

@@ -177,8 +177,13 @@ TEST_F(SymExpr, OpsMeanWhatPythonMeans) {
   struct Case {
     i64 a, b, quotient, rest;
   };
-  for (const Case& c : {Case{7, 3, 2, 1}, {-7, 3, -3, 2}, {7, -3, -3, -2}, {-7, -3, 2, -1},
-                        {6, 3, 2, 0}, {-6, 3, -2, 0}, {0, -3, 0, 0}}) {
+  for (const Case& c : {Case{7, 3, 2, 1},
+                        {-7, 3, -3, 2},
+                        {7, -3, -3, -2},
+                        {-7, -3, 2, -1},
+                        {6, 3, 2, 0},
+                        {-6, 3, -2, 0},
+                        {0, -3, 0, 0}}) {
     auto value = [&](Expr var) -> std::optional<i64> { return var == v ? c.a : c.b; };
     EXPECT_EQ(arena.eval(parse("v // w"), value), c.quotient) << c.a << " " << c.b;
     EXPECT_EQ(arena.eval(parse("v % w"), value), c.rest) << c.a << " " << c.b;

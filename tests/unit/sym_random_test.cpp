@@ -38,7 +38,8 @@ class World {
     const std::string b = number(depth - 1);
     const std::string c = str("{}", pick(1, 6));
     switch (pick(0, 11)) {
-      case 0: case 1: return str("({} + {})", a, b);
+      case 0:
+      case 1: return str("({} + {})", a, b);
       case 2: return str("({} - {})", a, b);
       case 3: return str("{}*({})", c, a);
       case 4: return str("({})*({})", a, b);

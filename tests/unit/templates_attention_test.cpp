@@ -88,8 +88,8 @@ struct Problem {
     for (i64 d = 0; d < c.v_dim; ++d) {
       double want = 0;
       for (i64 j = 0; j < c.kv_len; ++j) {
-        want += p[size_t(j)] *
-                v.get(b * a.v_strides[0] + g * a.v_strides[1] + j * a.v_strides[2] + d);
+        want +=
+            p[size_t(j)] * v.get(b * a.v_strides[0] + g * a.v_strides[1] + j * a.v_strides[2] + d);
       }
       if (sum != 0) want /= sum;
       const double got =
@@ -128,24 +128,48 @@ TEST(TemplatesAttention, Lengths) {
 }
 
 TEST(TemplatesAttention, GroupedHeadsAndLayouts) {
-  check_case({.batch = 2, .heads = 6, .kv_heads = 2, .q_len = 7, .kv_len = 9, .head_dim = 16,
-              .v_dim = 16, .heads_inside = true});
-  check_case({.batch = 2, .heads = 4, .kv_heads = 1, .q_len = 7, .kv_len = 9, .head_dim = 16,
-              .v_dim = 16, .causal = true});
+  check_case({.batch = 2,
+              .heads = 6,
+              .kv_heads = 2,
+              .q_len = 7,
+              .kv_len = 9,
+              .head_dim = 16,
+              .v_dim = 16,
+              .heads_inside = true});
+  check_case({.batch = 2,
+              .heads = 4,
+              .kv_heads = 1,
+              .q_len = 7,
+              .kv_len = 9,
+              .head_dim = 16,
+              .v_dim = 16,
+              .causal = true});
 }
 
 TEST(TemplatesAttention, Masks) {
   for (int mask : {1, 2}) {
     for (DType d : {DType::b8, DType::f32, DType::f64, DType::bf16, DType::f16}) {
-      check_case({.batch = 2, .heads = 2, .kv_heads = 2, .q_len = 5, .kv_len = 21, .head_dim = 4,
-                  .v_dim = 3, .mask = mask, .mask_dtype = d});
+      check_case({.batch = 2,
+                  .heads = 2,
+                  .kv_heads = 2,
+                  .q_len = 5,
+                  .kv_len = 21,
+                  .head_dim = 4,
+                  .v_dim = 3,
+                  .mask = mask,
+                  .mask_dtype = d});
     }
   }
 }
 
 TEST(TemplatesAttention, ElementTypes) {
   for (DType d : {DType::f64, DType::bf16, DType::f16, DType::f8e5m2, DType::f8e4m3fn}) {
-    check_case({.heads = 2, .kv_heads = 1, .q_len = 19, .kv_len = 35, .head_dim = 16, .v_dim = 20,
+    check_case({.heads = 2,
+                .kv_heads = 1,
+                .q_len = 19,
+                .kv_len = 35,
+                .head_dim = 16,
+                .v_dim = 20,
                 .dtype = d});
   }
 }

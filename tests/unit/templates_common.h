@@ -31,7 +31,8 @@ class Array {
 
   double get(i64 i) const {
     switch (dtype_) {
-      case DType::u8: case DType::b8: return at<u8>(i);
+      case DType::u8:
+      case DType::b8: return at<u8>(i);
       case DType::i8: return at<i8>(i);
       case DType::i16: return at<i16>(i);
       case DType::i32: return at<i32>(i);
@@ -45,23 +46,32 @@ class Array {
       case DType::f64: return at<double>(i);
       case DType::f8e4m3fn: return f8e4m3fn_to_f32(at<u8>(i));
       case DType::f8e5m2: return f8e5m2_to_f32(at<u8>(i));
-      case DType::c32: case DType::c64: case DType::c128: break;
+      case DType::c32:
+      case DType::c64:
+      case DType::c128: break;
     }
     std::abort();
   }
   void set(i64 i, double x) {
     switch (dtype_) {
-      case DType::u8: case DType::b8: case DType::i8: return put<u8>(i, u8(i64(x)));
-      case DType::i16: case DType::u16: return put<u16>(i, u16(i64(x)));
-      case DType::i32: case DType::u32: return put<u32>(i, u32(i64(x)));
-      case DType::i64: case DType::u64: return put<u64>(i, u64(i64(x)));
+      case DType::u8:
+      case DType::b8:
+      case DType::i8: return put<u8>(i, u8(i64(x)));
+      case DType::i16:
+      case DType::u16: return put<u16>(i, u16(i64(x)));
+      case DType::i32:
+      case DType::u32: return put<u32>(i, u32(i64(x)));
+      case DType::i64:
+      case DType::u64: return put<u64>(i, u64(i64(x)));
       case DType::f16: return put<u16>(i, f32_to_f16(float(x)));
       case DType::bf16: return put<u16>(i, f32_to_bf16(float(x)));
       case DType::f32: return put<float>(i, float(x));
       case DType::f64: return put<double>(i, x);
       case DType::f8e4m3fn: return put<u8>(i, f32_to_f8e4m3fn(float(x)));
       case DType::f8e5m2: return put<u8>(i, f32_to_f8e5m2(float(x)));
-      case DType::c32: case DType::c64: case DType::c128: break;
+      case DType::c32:
+      case DType::c64:
+      case DType::c128: break;
     }
     std::abort();
   }
@@ -70,9 +80,12 @@ class Array {
     std::mt19937 random(seed);
     for (i64 i = 0; i < size(); ++i) {
       const double unit = double(random()) / 4294967295.0;
-      if (is_float(dtype_)) set(i, unit * 2 - 1);
-      else if (is_bool(dtype_)) set(i, unit < 0.6);
-      else set(i, std::floor(is_unsigned(dtype_) ? unit * 100 : unit * 200 - 100));
+      if (is_float(dtype_))
+        set(i, unit * 2 - 1);
+      else if (is_bool(dtype_))
+        set(i, unit < 0.6);
+      else
+        set(i, std::floor(is_unsigned(dtype_) ? unit * 100 : unit * 200 - 100));
     }
   }
 
@@ -108,7 +121,10 @@ class Scratch {
 class BlockSink {
  public:
   BlockSink(DType accumulator, DType out, i64 batch, i64 rows, i64 cols)
-      : accumulator_(accumulator), rows_(rows), cols_(cols), values_(out, batch * rows * cols),
+      : accumulator_(accumulator),
+        rows_(rows),
+        cols_(cols),
+        values_(out, batch * rows * cols),
         calls_(static_cast<size_t>(batch * rows * cols)) {}
 
   template <class Args>
@@ -130,7 +146,8 @@ class BlockSink {
     for (i64 i = 0; i < rows; ++i) {
       for (i64 j = 0; j < cols; ++j) {
         Array one(sink.accumulator_, 1);
-        std::memcpy(one.data(), static_cast<char*>(block) + (i * ld + j) * size_of(sink.accumulator_),
+        std::memcpy(one.data(),
+                    static_cast<char*>(block) + (i * ld + j) * size_of(sink.accumulator_),
                     static_cast<size_t>(size_of(sink.accumulator_)));
         const i64 to = sink.index(batch, row0 + i, col0 + j);
         sink.values_.set(to, one.get(0));

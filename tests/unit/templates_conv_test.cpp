@@ -41,9 +41,8 @@ struct Problem {
     for (int i = 0; i < args.rank; ++i) {
       ConvDim d = c.dims[static_cast<size_t>(i)];
       const i64 reach = d.dilation * (d.kernel - 1);
-      d.output = c.transposed
-                     ? (d.input - 1) * d.stride - 2 * d.pad + reach + 1 + c.output_padding
-                     : (d.input + 2 * d.pad - reach - 1) / d.stride + 1;
+      d.output = c.transposed ? (d.input - 1) * d.stride - 2 * d.pad + reach + 1 + c.output_padding
+                              : (d.input + 2 * d.pad - reach - 1) / d.stride + 1;
       args.dims[i] = d;
       x.push_back(d.input);
       y.push_back(d.output);
@@ -136,9 +135,9 @@ struct Problem {
         wrapped.set(0, want);
         ASSERT_EQ(got, wrapped.get(0)) << i;
       } else {
-        ASSERT_NEAR(got, want, rounding_of(compute_dtype(c.dtype)) * (sizes[i] + 1) +
-                                   rounding_of(c.dtype) * std::fabs(want) +
-                                   2e-3 * (size_of(c.dtype) == 1))
+        ASSERT_NEAR(got, want,
+                    rounding_of(compute_dtype(c.dtype)) * (sizes[i] + 1) +
+                        rounding_of(c.dtype) * std::fabs(want) + 2e-3 * (size_of(c.dtype) == 1))
             << i;
       }
     }
@@ -204,7 +203,9 @@ TEST(TemplatesConv, StridesPadsAndDilations) {
     for (i64 pad : {0, 1, 2}) {
       for (i64 dilation : {1, 2}) {
         for (bool transposed : {false, true}) {
-          check_case({.n = 2, .ic = 3, .oc = 5,
+          check_case({.n = 2,
+                      .ic = 3,
+                      .oc = 5,
                       .dims = {dim(9, 3, stride, pad, dilation), dim(18, 3, stride, pad, dilation)},
                       .transposed = transposed});
         }
@@ -216,7 +217,10 @@ TEST(TemplatesConv, StridesPadsAndDilations) {
 TEST(TemplatesConv, OneAndThreeDims) {
   for (bool transposed : {false, true}) {
     check_case({.n = 2, .ic = 4, .oc = 3, .dims = {dim(35, 5, 2, 2)}, .transposed = transposed});
-    check_case({.n = 1, .ic = 2, .oc = 7, .dims = {dim(4, 2), dim(5, 3, 1, 1), dim(17, 2, 2)},
+    check_case({.n = 1,
+                .ic = 2,
+                .oc = 7,
+                .dims = {dim(4, 2), dim(5, 3, 1, 1), dim(17, 2, 2)},
                 .transposed = transposed});
   }
 }
@@ -224,12 +228,24 @@ TEST(TemplatesConv, OneAndThreeDims) {
 TEST(TemplatesConv, GroupsAndDepthwise) {
   for (bool transposed : {false, true}) {
     for (bool last : {false, true}) {
-      check_case({.groups = 2, .ic = 4, .oc = 6, .dims = {dim(7, 3, 1, 1), dim(7, 3, 1, 1)},
-                  .transposed = transposed, .channels_last = last});
-      check_case({.groups = 8, .ic = 8, .oc = 8, .dims = {dim(9, 3, 2, 1), dim(33, 3, 2, 1)},
-                  .transposed = transposed, .channels_last = last});
-      check_case({.groups = 3, .ic = 3, .oc = 6, .dims = {dim(6, 3, 1, 1), dim(20, 3, 1, 1)},
-                  .transposed = transposed, .channels_last = last});
+      check_case({.groups = 2,
+                  .ic = 4,
+                  .oc = 6,
+                  .dims = {dim(7, 3, 1, 1), dim(7, 3, 1, 1)},
+                  .transposed = transposed,
+                  .channels_last = last});
+      check_case({.groups = 8,
+                  .ic = 8,
+                  .oc = 8,
+                  .dims = {dim(9, 3, 2, 1), dim(33, 3, 2, 1)},
+                  .transposed = transposed,
+                  .channels_last = last});
+      check_case({.groups = 3,
+                  .ic = 3,
+                  .oc = 6,
+                  .dims = {dim(6, 3, 1, 1), dim(20, 3, 1, 1)},
+                  .transposed = transposed,
+                  .channels_last = last});
     }
   }
 }
@@ -243,11 +259,28 @@ TEST(TemplatesConv, ManyChannelsAndPositions) {
 TEST(TemplatesConv, PointKernelsInEveryForm) {
   for (bool last : {false, true}) {
     for (i64 stride : {1, 2}) {
-      check_case({.n = 3, .ic = 7, .oc = 13, .dims = {dim(7, 1, stride), dim(7, 1, stride)}, .channels_last = last});
-      check_case({.n = 1, .groups = 2, .ic = 8, .oc = 20, .dims = {dim(5, 1, stride, 1), dim(40, 1, stride, 1)},
+      check_case({.n = 3,
+                  .ic = 7,
+                  .oc = 13,
+                  .dims = {dim(7, 1, stride), dim(7, 1, stride)},
                   .channels_last = last});
-      check_case({.n = 1, .ic = 5, .oc = 6, .dims = {dim(3, 1), dim(4, 1, stride), dim(6, 1)}, .channels_last = last});
-      check_case({.n = 2, .groups = 6, .ic = 6, .oc = 6, .dims = {dim(9, 1, stride), dim(11, 1)}, .channels_last = last});
+      check_case({.n = 1,
+                  .groups = 2,
+                  .ic = 8,
+                  .oc = 20,
+                  .dims = {dim(5, 1, stride, 1), dim(40, 1, stride, 1)},
+                  .channels_last = last});
+      check_case({.n = 1,
+                  .ic = 5,
+                  .oc = 6,
+                  .dims = {dim(3, 1), dim(4, 1, stride), dim(6, 1)},
+                  .channels_last = last});
+      check_case({.n = 2,
+                  .groups = 6,
+                  .ic = 6,
+                  .oc = 6,
+                  .dims = {dim(9, 1, stride), dim(11, 1)},
+                  .channels_last = last});
     }
   }
   check_case({.n = 2, .ic = 300, .oc = 20, .dims = {dim(1, 1), dim(1, 1)}});
@@ -257,28 +290,42 @@ TEST(TemplatesConv, PointKernelsInEveryForm) {
 TEST(TemplatesConv, WidthsAroundTheTile) {
   for (i64 width : {1, 7, 8, 9, 15, 16, 17, 33, 49}) {
     check_case({.n = 1, .ic = 3, .oc = 7, .dims = {dim(6, 3, 1, 1), dim(width, 3, 1, 1)}});
-    check_case({.n = 2, .groups = 3, .ic = 3, .oc = 3, .dims = {dim(11, 3, 1, 1), dim(width, 3, 1, 1)}});
-    check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(12, 5, 2, 2), dim(width, 5, 2, 2)},
+    check_case(
+        {.n = 2, .groups = 3, .ic = 3, .oc = 3, .dims = {dim(11, 3, 1, 1), dim(width, 3, 1, 1)}});
+    check_case({.n = 1,
+                .groups = 2,
+                .ic = 2,
+                .oc = 2,
+                .dims = {dim(12, 5, 2, 2), dim(width, 5, 2, 2)},
                 .dtype = DType::f64});
   }
   check_case({.n = 1, .ic = 4, .oc = 110, .dims = {dim(20, 3), dim(20, 3)}});
-  check_case({.n = 1, .groups = 2, .ic = 2, .oc = 4, .dims = {dim(40, 7, 3, 3, 2), dim(40, 7, 3, 3, 2)}});
+  check_case(
+      {.n = 1, .groups = 2, .ic = 2, .oc = 4, .dims = {dim(40, 7, 3, 3, 2), dim(40, 7, 3, 3, 2)}});
   check_case({.n = 5, .groups = 4, .ic = 4, .oc = 4, .dims = {dim(70, 3, 1, 1), dim(30, 3, 1, 1)}});
   check_case({.n = 1, .ic = 1, .oc = 6, .dims = {dim(9, 17, 1, 8), dim(20, 17, 1, 8)}});
   check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(50, 5, 1, 2)}});
-  check_case({.n = 1, .groups = 2, .ic = 2, .oc = 2, .dims = {dim(5, 3, 1, 1), dim(6, 3, 1, 1), dim(7, 3, 2, 1)}});
+  check_case({.n = 1,
+              .groups = 2,
+              .ic = 2,
+              .oc = 2,
+              .dims = {dim(5, 3, 1, 1), dim(6, 3, 1, 1), dim(7, 3, 2, 1)}});
   check_case({.n = 1, .ic = 6, .oc = 8, .dims = {dim(30, 5, 2, 2), dim(1, 1)}});
 }
 
-/// A weight that is infinite shows where it meets an input, as NaN or infinity, and not where it meets
-/// padding alone.
+/// A weight that is infinite shows where it meets an input, as NaN or infinity, and not where it
+/// meets padding alone.
 TEST(TemplatesConv, PaddingTakesNoPart) {
   for (Isa isa : runnable_isas()) {
     for (bool transposed : {false, true}) {
       for (i64 groups : {1, 6}) {
         for (double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
-          Problem p({.n = 1, .groups = groups, .ic = 6, .oc = 6,
-                     .dims = {dim(8, 3, 1, 1), dim(20, 3, 1, 1)}, .transposed = transposed});
+          Problem p({.n = 1,
+                     .groups = groups,
+                     .ic = 6,
+                     .oc = 6,
+                     .dims = {dim(8, 3, 1, 1), dim(20, 3, 1, 1)},
+                     .transposed = transposed});
           p.run(isa, 1);
           const Array good = p.arrays[3];
           // The first kernel row reads padding for the first output row, the last if transposed.
@@ -306,17 +353,30 @@ TEST(TemplatesConv, EveryElementType) {
   for (DType d : {DType::f64, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::u8,
                   DType::i8, DType::i16, DType::i32, DType::i64}) {
     for (bool transposed : {false, true}) {
-      check_case({.n = 1, .ic = 3, .oc = 4, .dims = {dim(6, 3, 1, 1), dim(19, 3, 1, 1)},
-                  .transposed = transposed, .dtype = d});
+      check_case({.n = 1,
+                  .ic = 3,
+                  .oc = 4,
+                  .dims = {dim(6, 3, 1, 1), dim(19, 3, 1, 1)},
+                  .transposed = transposed,
+                  .dtype = d});
     }
     check_case({.n = 1, .ic = 20, .oc = 9, .dims = {dim(5, 1), dim(7, 1)}, .dtype = d});
-    check_case({.n = 1, .groups = 3, .ic = 3, .oc = 3, .dims = {dim(9, 3, 2, 1), dim(19, 3, 2, 1)}, .dtype = d});
+    check_case({.n = 1,
+                .groups = 3,
+                .ic = 3,
+                .oc = 3,
+                .dims = {dim(9, 3, 2, 1), dim(19, 3, 2, 1)},
+                .dtype = d});
   }
 }
 
 TEST(TemplatesConv, OutputPaddingAndEmptiness) {
-  check_case({.n = 1, .ic = 2, .oc = 3, .dims = {dim(5, 3, 2, 1), dim(6, 3, 2, 1)},
-              .transposed = true, .output_padding = 1});
+  check_case({.n = 1,
+              .ic = 2,
+              .oc = 3,
+              .dims = {dim(5, 3, 2, 1), dim(6, 3, 2, 1)},
+              .transposed = true,
+              .output_padding = 1});
   check_case({.n = 0, .ic = 2, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
   check_case({.n = 1, .ic = 0, .oc = 3, .dims = {dim(5, 3), dim(6, 3)}});
   check_case({.n = 1, .ic = 2, .oc = 0, .dims = {dim(5, 3, 1, 1), dim(6, 3)}});

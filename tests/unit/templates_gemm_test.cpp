@@ -68,7 +68,8 @@ struct Problem {
             ASSERT_EQ(got, wrapped.get(0)) << i << ", " << j;
           } else {
             const double sums = rounding_of(compute_dtype(c.in)) * size;
-            ASSERT_NEAR(got, want, sums + rounding_of(c.out) * std::fabs(want) + 2e-3 * (size_of(c.out) == 1))
+            ASSERT_NEAR(got, want,
+                        sums + rounding_of(c.out) * std::fabs(want) + 2e-3 * (size_of(c.out) == 1))
                 << name(c.in) << " " << batch << ", " << i << ", " << j;
           }
         }
@@ -95,8 +96,8 @@ void check_epilogue(Problem& p, Isa isa) {
   }
 }
 
-/// Right on every instruction set, the same bits on 1, 2 and 7 threads and with B packed, and the same
-/// numbers in an epilogue.
+/// Right on every instruction set, the same bits on 1, 2 and 7 threads and with B packed, and the
+/// same numbers in an epilogue.
 void check_case(Case spec) {
   for (Isa isa : runnable_isas()) {
     Problem p(spec);
@@ -141,7 +142,8 @@ TEST(TemplatesGemm, FewRowsAndColumns) {
     for (i64 n : {1, 2, 97, 300}) {
       for (bool transposed : {false, true}) {
         check_case({.m = m, .n = n, .k = 261, .b_transposed = transposed});
-        check_case({.m = m, .n = n, .k = 19, .batch = 2, .in = DType::bf16, .b_transposed = transposed});
+        check_case(
+            {.m = m, .n = n, .k = 19, .batch = 2, .in = DType::bf16, .b_transposed = transposed});
       }
     }
   }
@@ -164,7 +166,8 @@ TEST(TemplatesGemm, BitsOfARowDoNotDependOnTheOthers) {
         some.args.a.data = static_cast<const float*>(all.a.data()) + first * k;
         some.run(isa, 2);
         const auto from = all.result.bytes().begin() + first * n * 4;
-        EXPECT_EQ(some.result.bytes(), std::vector<u8>(from, from + m * n * 4)) << name(isa) << " " << m;
+        EXPECT_EQ(some.result.bytes(), std::vector<u8>(from, from + m * n * 4))
+            << name(isa) << " " << m;
       }
     }
   }
@@ -172,15 +175,20 @@ TEST(TemplatesGemm, BitsOfARowDoNotDependOnTheOthers) {
 
 TEST(TemplatesGemm, EveryCombinationOfTransposes) {
   for (int bits = 0; bits < 8; ++bits) {
-    check_case({.m = 19, .n = 35, .k = 300, .batch = 2, .a_transposed = (bits & 1) != 0,
-                .b_transposed = (bits & 2) != 0, .c_transposed = (bits & 4) != 0});
+    check_case({.m = 19,
+                .n = 35,
+                .k = 300,
+                .batch = 2,
+                .a_transposed = (bits & 1) != 0,
+                .b_transposed = (bits & 2) != 0,
+                .c_transposed = (bits & 4) != 0});
   }
 }
 
 TEST(TemplatesGemm, EveryElementType) {
-  for (DType d : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2,
-                  DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::u16, DType::u32,
-                  DType::u64}) {
+  for (DType d :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3fn, DType::f8e5m2, DType::u8,
+        DType::i8, DType::i16, DType::i32, DType::i64, DType::u16, DType::u32, DType::u64}) {
     ASSERT_TRUE(gemm_supports(d, d));
     check_case({.m = 13, .n = 21, .k = 300, .in = d, .out = d});
     check_case({.m = 13, .n = 21, .k = 40, .in = d, .out = d, .b_transposed = true});

@@ -99,8 +99,8 @@ void check_case(DType dtype, i64 rows, i64 n, i64 k, bool descending, bool colum
   }
 }
 
-constexpr DType kTypes[] = {DType::u8,  DType::i8,  DType::i16, DType::i32, DType::i64,
-                            DType::u16, DType::u32, DType::u64, DType::b8,  DType::f16,
+constexpr DType kTypes[] = {DType::u8,   DType::i8,  DType::i16, DType::i32,      DType::i64,
+                            DType::u16,  DType::u32, DType::u64, DType::b8,       DType::f16,
                             DType::bf16, DType::f32, DType::f64, DType::f8e4m3fn, DType::f8e5m2};
 
 TEST(TemplatesSort, EveryTypeBothWays) {

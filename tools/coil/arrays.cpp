@@ -22,7 +22,8 @@ struct ArrayName {
 };
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::optional<std::size_t> number_after(std::string_view text, std::string_view prefix) {
@@ -49,7 +50,8 @@ ArrayName parse_name(std::string_view text) {
 
 Result<Tensor> tensor_of(const NpyArray& array, bool is_bf16) {
   if (is_bf16 && array.dtype != DType::u16)
-    return error("array '{}' holds {}, expected the bits of bfloat16 as u16", array.name, name(array.dtype));
+    return error("array '{}' holds {}, expected the bits of bfloat16 as u16", array.name,
+                 name(array.dtype));
   Tensor t = COIL_TRY(Tensor::allocate(is_bf16 ? DType::bf16 : array.dtype, array.shape));
   if (array.bytes > 0) std::memcpy(t.data, array.data, static_cast<std::size_t>(array.bytes));
   return t;
@@ -58,7 +60,8 @@ Result<Tensor> tensor_of(const NpyArray& array, bool is_bf16) {
 /// The array as the kind of argument that the input takes.
 Result<Value> argument(const ProgramInput& input, const Tensor& t) {
   if (input.buffer.valid()) return Value(t);
-  if (input.is_fixed && !std::holds_alternative<double>(input.fixed)) return error("input '{}' takes no array", input.name);
+  if (input.is_fixed && !std::holds_alternative<double>(input.fixed))
+    return error("input '{}' takes no array", input.name);
   if (t.ndim() != 0 || is_complex(t.dtype))
     return error("input '{}' is a number, found {}", input.name, describe(t));
   const ops::Scalar s = ops::read_element(t.dtype, t.data, 0);
@@ -76,7 +79,8 @@ Value fixed_value(const ProgramInput& input) {
 
 }  // namespace
 
-Result<std::vector<std::vector<Value>>> read_inputs(const std::string& path, const LoopProgram& program) {
+Result<std::vector<std::vector<Value>>> read_inputs(const std::string& path,
+                                                    const LoopProgram& program) {
   const std::vector<NpyArray> arrays = COIL_TRY(read_npz(path));
   std::vector<std::vector<std::optional<Value>>> calls(1);
   for (const NpyArray& array : arrays) {
@@ -96,7 +100,8 @@ Result<std::vector<std::vector<Value>>> read_inputs(const std::string& path, con
     }
     if (calls.size() <= n.call) calls.resize(n.call + 1);
     for (auto& c : calls) c.resize(program.inputs.size());
-    calls[n.call][*index] = COIL_TRY(argument(program.inputs[*index], COIL_TRY(tensor_of(array, n.is_bf16))));
+    calls[n.call][*index] =
+        COIL_TRY(argument(program.inputs[*index], COIL_TRY(tensor_of(array, n.is_bf16))));
   }
   std::vector<std::vector<Value>> out;
   for (std::size_t k = 0; k < calls.size(); ++k) {
@@ -105,7 +110,8 @@ Result<std::vector<std::vector<Value>>> read_inputs(const std::string& path, con
     for (std::size_t i = 0; i < calls[k].size(); ++i) {
       if (!calls[k][i] && program.inputs[i].is_fixed) calls[k][i] = fixed_value(program.inputs[i]);
       if (!calls[k][i])
-        return error("{}: no array for input '{}' of call {} (in{}{})", path, program.inputs[i].name, k + 1, i,
+        return error("{}: no array for input '{}' of call {} (in{}{})", path,
+                     program.inputs[i].name, k + 1, i,
                      k == 0 ? std::string() : str("_call{}", k + 1));
       values.push_back(*calls[k][i]);
     }
@@ -130,15 +136,19 @@ Result<std::vector<Value>> random_inputs(const LoopProgram& program, u64 seed) {
       continue;
     }
     if (!input.buffer.valid()) {
-      if (input.is_float) out.push_back(std::normal_distribution<double>()(random));
-      else out.push_back(syms.eval(input.size, size).value_or(1));
+      if (input.is_float)
+        out.push_back(std::normal_distribution<double>()(random));
+      else
+        out.push_back(syms.eval(input.size, size).value_or(1));
       continue;
     }
     const Buffer& buffer = program.buffers[input.buffer];
     std::vector<i64> shape;
     for (sym::Expr e : buffer.shape) {
       const std::optional<i64> extent = syms.eval(e, size);
-      if (!extent) return error("the size {} of input '{}' has no sample value; give --inputs", syms.text(e), input.name);
+      if (!extent)
+        return error("the size {} of input '{}' has no sample value; give --inputs", syms.text(e),
+                     input.name);
       shape.push_back(*extent);
     }
     if (input.is_complex) shape.pop_back();
@@ -147,9 +157,13 @@ Result<std::vector<Value>> random_inputs(const LoopProgram& program, u64 seed) {
     const DType part = input.is_complex ? buffer.dtype : dtype;
     std::normal_distribution<double> normal;
     for (i64 i = 0; i < t.numel() * (input.is_complex ? 2 : 1); ++i) {
-      if (is_float(part)) ops::write_element(part, t.data, i, ops::Scalar::of_float(part, normal(random)));
-      else if (is_bool(part)) ops::write_element(part, t.data, i, ops::Scalar::of_bool(random() & 1));
-      else ops::write_element(part, t.data, i, ops::Scalar::of_int(part, static_cast<i64>(random() % 4)));
+      if (is_float(part))
+        ops::write_element(part, t.data, i, ops::Scalar::of_float(part, normal(random)));
+      else if (is_bool(part))
+        ops::write_element(part, t.data, i, ops::Scalar::of_bool(random() & 1));
+      else
+        ops::write_element(part, t.data, i,
+                           ops::Scalar::of_int(part, static_cast<i64>(random() % 4)));
     }
     out.push_back(t);
   }
@@ -174,10 +188,14 @@ Result<std::vector<std::vector<Value>>> read_outputs(const std::string& path) {
 std::optional<Tensor> as_tensor(const Value& value) {
   if (const auto* t = std::get_if<Tensor>(&value)) return *t;
   ops::Scalar s;
-  if (const auto* i = std::get_if<i64>(&value)) s = ops::Scalar::of_int(DType::i64, *i);
-  else if (const auto* f = std::get_if<double>(&value)) s = ops::Scalar::of_float(DType::f64, *f);
-  else if (const auto* b = std::get_if<bool>(&value)) s = ops::Scalar::of_bool(*b);
-  else return std::nullopt;
+  if (const auto* i = std::get_if<i64>(&value))
+    s = ops::Scalar::of_int(DType::i64, *i);
+  else if (const auto* f = std::get_if<double>(&value))
+    s = ops::Scalar::of_float(DType::f64, *f);
+  else if (const auto* b = std::get_if<bool>(&value))
+    s = ops::Scalar::of_bool(*b);
+  else
+    return std::nullopt;
   Result<Tensor> t = Tensor::allocate(s.dtype, {});
   if (!t.ok()) return std::nullopt;
   ops::write_element(s.dtype, t->data, 0, s);
@@ -192,7 +210,8 @@ Status write_outputs(const std::string& path, const std::vector<std::vector<Valu
       if (!t) continue;
       const Tensor whole = COIL_TRY(t->contiguous());
       NpyArray a;
-      a.name = str("out{}{}{}", i, whole.dtype == DType::bf16 ? "_bf16" : "", k == 0 ? std::string() : str("_call{}", k + 1));
+      a.name = str("out{}{}{}", i, whole.dtype == DType::bf16 ? "_bf16" : "",
+                   k == 0 ? std::string() : str("_call{}", k + 1));
       a.dtype = whole.dtype;
       a.shape = whole.shape;
       a.data = whole.data;

@@ -11,15 +11,17 @@
 
 namespace coil::cli {
 
-/// Arguments by call, from the arrays of a file. An Error names an array that belongs to no input, or
-/// an input without an array.
-Result<std::vector<std::vector<runtime::Value>>> read_inputs(const std::string& path, const LoopProgram& program);
+/// Arguments by call, from the arrays of a file. An Error names an array that belongs to no input,
+/// or an input without an array.
+Result<std::vector<std::vector<runtime::Value>>> read_inputs(const std::string& path,
+                                                             const LoopProgram& program);
 /// One call with random arguments: floats normal, integers 0..3, sizes by their hints.
 Result<std::vector<runtime::Value>> random_inputs(const LoopProgram& program, u64 seed);
 
 /// Results by call, from arrays out0, out1_bf16, out0_call2, ...; absent ones are None.
 Result<std::vector<std::vector<runtime::Value>>> read_outputs(const std::string& path);
-Status write_outputs(const std::string& path, const std::vector<std::vector<runtime::Value>>& calls);
+Status write_outputs(const std::string& path,
+                     const std::vector<std::vector<runtime::Value>>& calls);
 
 /// A number as a 0-d tensor; a tensor as it is; nothing for None and strings.
 std::optional<runtime::Tensor> as_tensor(const runtime::Value& value);

@@ -12,7 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 struct Compiled {
   ReadyModel model;
@@ -52,11 +54,13 @@ Result<int> print_counts(const BenchArguments& arguments) {
   const std::shared_ptr<Compilation> c = COIL_TRY(prepare_until(arguments.common, "plan"));
   if (!c->model) return error("the target interp has no plan whose steps could be counted");
   std::vector<runtime::Value> inputs;
-  if (arguments.common.inputs.empty()) inputs = COIL_TRY(random_inputs(c->program, arguments.common.seed));
-  else inputs = COIL_TRY(read_inputs(arguments.common.inputs, c->program)).front();
+  if (arguments.common.inputs.empty())
+    inputs = COIL_TRY(random_inputs(c->program, arguments.common.seed));
+  else
+    inputs = COIL_TRY(read_inputs(arguments.common.inputs, c->program)).front();
   const PlanStatistics s = statistics(*c, inputs);
-  print(str("{} kernels, {} template calls, {} bytes moved, {} operations recomputed\n", s.kernels, s.calls,
-            s.bytes_moved, s.recomputed));
+  print(str("{} kernels, {} template calls, {} bytes moved, {} operations recomputed\n", s.kernels,
+            s.calls, s.bytes_moved, s.recomputed));
   return kRight;
 }
 
@@ -71,8 +75,10 @@ Result<int> bench(const BenchArguments& arguments) {
   const Compiled cached = COIL_TRY(timed_prepare(arguments.common));
   const LoopProgram& program = cached.model.compilation->program;
   std::vector<runtime::Value> inputs;
-  if (arguments.common.inputs.empty()) inputs = COIL_TRY(random_inputs(program, arguments.common.seed));
-  else inputs = COIL_TRY(read_inputs(arguments.common.inputs, program)).front();
+  if (arguments.common.inputs.empty())
+    inputs = COIL_TRY(random_inputs(program, arguments.common.seed));
+  else
+    inputs = COIL_TRY(read_inputs(arguments.common.inputs, program)).front();
   const std::vector<double> times = COIL_TRY(run_times(*cached.model.runner, inputs));
 
   nlohmann::ordered_json out;
@@ -83,7 +89,10 @@ Result<int> bench(const BenchArguments& arguments) {
   out["compile_cold_stages_ms"] = stages(*first.model.compilation);
   out["compile_cached_ms"] = cached.total_ms;
   out["compile_cached_stages_ms"] = stages(*cached.model.compilation);
-  out["run_ms"] = {{"median", times[times.size() / 2]}, {"min", times.front()}, {"max", times.back()}, {"runs", times.size()}};
+  out["run_ms"] = {{"median", times[times.size() / 2]},
+                   {"min", times.front()},
+                   {"max", times.back()},
+                   {"runs", times.size()}};
   if (cached.model.compilation->model) {
     const PlanStatistics s = statistics(*cached.model.compilation, inputs);
     out["kernels"] = s.kernels;
@@ -98,18 +107,25 @@ Result<int> bench(const BenchArguments& arguments) {
     return kRight;
   }
   const auto stage_text = [](const Compilation& c) {
-    return join(c.times, ", ", [](const StageTime& t) { return str("{} {}", t.name, milliseconds(t.ms)); });
+    return join(c.times, ", ",
+                [](const StageTime& t) { return str("{} {}", t.name, milliseconds(t.ms)); });
   };
-  print(str("{} on {} ({})\n", arguments.common.model, out["target"].get<std::string>(), out["isa"].get<std::string>()));
-  print(str("  compile, cold    {:>10}   {}\n", milliseconds(first.total_ms), stage_text(*first.model.compilation)));
-  print(str("  compile, cached  {:>10}   {}\n", milliseconds(cached.total_ms), stage_text(*cached.model.compilation)));
-  print(str("  run              {:>10}   median of {}; min {}, max {}\n", milliseconds(times[times.size() / 2]), times.size(),
-            milliseconds(times.front()), milliseconds(times.back())));
+  print(str("{} on {} ({})\n", arguments.common.model, out["target"].get<std::string>(),
+            out["isa"].get<std::string>()));
+  print(str("  compile, cold    {:>10}   {}\n", milliseconds(first.total_ms),
+            stage_text(*first.model.compilation)));
+  print(str("  compile, cached  {:>10}   {}\n", milliseconds(cached.total_ms),
+            stage_text(*cached.model.compilation)));
+  print(str("  run              {:>10}   median of {}; min {}, max {}\n",
+            milliseconds(times[times.size() / 2]), times.size(), milliseconds(times.front()),
+            milliseconds(times.back())));
   if (cached.model.compilation->model)
-    print(str("  per call         {} kernels ({} different), {} template calls, arena {}, {} moved, {} operations recomputed\n",
-              out["kernels"].get<i64>(), out["unique_kernels"].get<i64>(), out["calls"].get<i64>(),
-              byte_count(out["arena_bytes"].get<i64>()), byte_count(out["bytes_moved"].get<i64>()),
-              out["recomputed_operations"].get<i64>()));
+    print(
+        str("  per call         {} kernels ({} different), {} template calls, arena {}, {} moved, "
+            "{} operations recomputed\n",
+            out["kernels"].get<i64>(), out["unique_kernels"].get<i64>(), out["calls"].get<i64>(),
+            byte_count(out["arena_bytes"].get<i64>()), byte_count(out["bytes_moved"].get<i64>()),
+            out["recomputed_operations"].get<i64>()));
   return kRight;
 }
 

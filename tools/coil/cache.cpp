@@ -7,7 +7,8 @@ namespace coil::cli {
 
 Result<int> cache(const std::string& action) {
   const std::string folder = read_environment().cache_dir;
-  if (folder.empty()) return error("no cache folder: neither COIL_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set");
+  if (folder.empty())
+    return error("no cache folder: neither COIL_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set");
   const cpp::ObjectCache objects(folder);
   if (action == "clear") {
     print(str("removed {} objects from {}\n", COIL_TRY(objects.clear()), folder));
@@ -21,7 +22,8 @@ Result<int> cache(const std::string& action) {
     ++damaged;
     if (action == "verify") print(str("damaged: {}\n", e.path));
   }
-  print(str("{}: {} objects, {}, {} damaged\n", folder, entries.size(), byte_count(bytes), damaged));
+  print(
+      str("{}: {} objects, {}, {} damaged\n", folder, entries.size(), byte_count(bytes), damaged));
   return action == "verify" && damaged > 0 ? kMismatch : kRight;
 }
 

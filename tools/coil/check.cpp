@@ -25,10 +25,13 @@ bool gives(const Common& common, std::string_view key) {
                      [&](const std::string& o) { return o.starts_with(std::string(key) + "="); });
 }
 
-/// What is at hand, but for what the arguments fix: each instruction set fused, the native one unfused too.
+/// What is at hand, but for what the arguments fix: each instruction set fused, the native one
+/// unfused too.
 Result<std::vector<Target>> targets_of(const Common& common) {
   const Options given = COIL_TRY(make_options(common));
-  const auto with = [&](std::string name, std::initializer_list<std::pair<const char*, const char*>> set) -> Result<Target> {
+  const auto with =
+      [&](std::string name,
+          std::initializer_list<std::pair<const char*, const char*>> set) -> Result<Target> {
     Target t{std::move(name), given};
     for (const auto& [key, value] : set) COIL_TRY(t.options.set(key, value));
     return t;
@@ -38,12 +41,15 @@ Result<std::vector<Target>> targets_of(const Common& common) {
   const std::string set = given.text("isa");
   std::vector<Target> out;
   if (fuse) {
-    out.push_back(COIL_TRY(with(str("cpp {} {}", set, given.flag("fuse") ? "fused" : "unfused"), {})));
+    out.push_back(
+        COIL_TRY(with(str("cpp {} {}", set, given.flag("fuse") ? "fused" : "unfused"), {})));
   } else {
     out.push_back(COIL_TRY(with(str("cpp {} fused", set), {{"fuse", "on"}})));
     out.push_back(COIL_TRY(with(str("cpp {} unfused", set), {{"fuse", "off"}})));
   }
-  if (!isa) out.push_back(COIL_TRY(with(str("cpp plain {}", given.flag("fuse") ? "fused" : "unfused"), {{"isa", "plain"}})));
+  if (!isa)
+    out.push_back(COIL_TRY(
+        with(str("cpp plain {}", given.flag("fuse") ? "fused" : "unfused"), {{"isa", "plain"}})));
   return out;
 }
 
@@ -73,7 +79,8 @@ class Checker {
  private:
   Result<ReadyModel> prepare_with(const LoadedModel& model, const Options& options) const {
     Environment environment = environment_;
-    if (const std::string& folder = options.text("cache_dir"); !folder.empty()) environment.cache_dir = folder;
+    if (const std::string& folder = options.text("cache_dir"); !folder.empty())
+      environment.cache_dir = folder;
     return make_ready(model, options, environment);
   }
 
@@ -90,7 +97,8 @@ class Checker {
       return Ok{};
     }
     const u64 calls = base_->program.states.empty() ? 1 : 2;
-    for (u64 k = 0; k < calls; ++k) inputs_.push_back(COIL_TRY(random_inputs(base_->program, common_.seed + k)));
+    for (u64 k = 0; k < calls; ++k)
+      inputs_.push_back(COIL_TRY(random_inputs(base_->program, common_.seed + k)));
     return Ok{};
   }
 
@@ -111,7 +119,8 @@ class Checker {
     if (decisions_) decisions_->settle(oracle_, first);
     for (Rows* rows : {&oracle_.plain, &oracle_.wide})
       for (Values& row : *rows)
-        row.erase(row.begin() + static_cast<std::ptrdiff_t>(first), row.begin() + static_cast<std::ptrdiff_t>(first + extra));
+        row.erase(row.begin() + static_cast<std::ptrdiff_t>(first),
+                  row.begin() + static_cast<std::ptrdiff_t>(first + extra));
     find_undecided();
     return Ok{};
   }
@@ -145,7 +154,8 @@ class Checker {
       base_->graph.syms->variables(type.expr, variables);
       for (ValueId v : base_->graph.values.ids()) {
         const Type& t = base_->graph.type(v);
-        if (!t.is_tensor() && std::find(variables.begin(), variables.end(), t.expr) != variables.end() &&
+        if (!t.is_tensor() &&
+            std::find(variables.begin(), variables.end(), t.expr) != variables.end() &&
             !decisions_->reason(v).empty())
           return decisions_->reason(v);
       }
@@ -162,11 +172,14 @@ class Checker {
     const Result<Rows> found = run_calls(*ready.runner, ready.compilation->program, inputs_);
     if (!found.ok()) {
       ++tally_.wrong;
-      print(str("  {:18} {}\n", target.name, terminal_.red("mismatch: the interpreter runs and it does not: " + found.error().message)));
+      print(str("  {:18} {}\n", target.name,
+                terminal_.red("mismatch: the interpreter runs and it does not: " +
+                              found.error().message)));
       return Ok{};
     }
     bool wrong = false;
-    for (std::size_t call = 0; call < found->size(); ++call) wrong |= check_call(target, call, (*found)[call]);
+    for (std::size_t call = 0; call < found->size(); ++call)
+      wrong |= check_call(target, call, (*found)[call]);
     if (!wrong) return Ok{};
     const Progress progress(str("bisecting on {}", target.name));
     Suspects suspects;
@@ -178,7 +191,8 @@ class Checker {
     };
     const Result<std::string> culprit = bisect(suspects);
     print(str("  {:18} {}\n", target.name,
-              culprit.ok() ? terminal_.bold(*culprit) : terminal_.yellow("bisecting failed: " + culprit.error().message)));
+              culprit.ok() ? terminal_.bold(*culprit)
+                           : terminal_.yellow("bisecting failed: " + culprit.error().message)));
     return Ok{};
   }
 
@@ -186,22 +200,26 @@ class Checker {
     bool wrong = false;
     if (found.size() != labels_.size()) {
       ++tally_.wrong;
-      print(str("  {:18} {}\n", target.name,
-                terminal_.red(str("mismatch: {} outputs, expected {}", found.size(), labels_.size()))));
+      print(str(
+          "  {:18} {}\n", target.name,
+          terminal_.red(str("mismatch: {} outputs, expected {}", found.size(), labels_.size()))));
       return false;
     }
     for (std::size_t row = 0; row < found.size(); ++row) {
       const Value &p = oracle_.plain[call][row], &w = oracle_.wide[call][row];
       const std::string label = labels_[row] + (call == 0 ? "" : str("_call{}", call + 1));
       const std::optional<Tensor> shape = as_tensor(found[row]);
-      const std::string head = str("  {:18} {:14} {:18}", target.name, label, shape ? describe(*shape) : "-");
+      const std::string head =
+          str("  {:18} {:14} {:18}", target.name, label, shape ? describe(*shape) : "-");
       if (const std::string& reason = undecided_[call][row]; !reason.empty()) {
         print(str("{} {}\n", head, terminal_.yellow("undecided: " + reason)));
         continue;
       }
       const Verdict v = judge(found[row], p, w);
-      const std::string error = is_inexact(p) ? str("error {:.3g} of the tolerance", v.error) : std::string("exact");
-      print(str("{} {:30} {}\n", head, v.ok || is_inexact(p) ? error : "", v.ok ? terminal_.green("ok") : terminal_.red("mismatch " + v.mismatch)));
+      const std::string error =
+          is_inexact(p) ? str("error {:.3g} of the tolerance", v.error) : std::string("exact");
+      print(str("{} {:30} {}\n", head, v.ok || is_inexact(p) ? error : "",
+                v.ok ? terminal_.green("ok") : terminal_.red("mismatch " + v.mismatch)));
       wrong |= !v.ok;
       tally_.wrong += !v.ok;
     }
@@ -211,12 +229,12 @@ class Checker {
   int conclude(std::size_t targets) const {
     const std::string on = str("{} target{}", targets, targets == 1 ? "" : "s");
     if (tally_.wrong == 0) {
-      print(str("{}: {} output{} checked on {}, {} undecided\n", terminal_.green("ok"), tally_.outputs,
-                tally_.outputs == 1 ? "" : "s", on, tally_.undecided));
+      print(str("{}: {} output{} checked on {}, {} undecided\n", terminal_.green("ok"),
+                tally_.outputs, tally_.outputs == 1 ? "" : "s", on, tally_.undecided));
       return kRight;
     }
-    print(str("{}: {} wrong among {} output{} on {}, {} undecided\n", terminal_.red("mismatch"), tally_.wrong,
-              tally_.outputs, tally_.outputs == 1 ? "" : "s", on, tally_.undecided));
+    print(str("{}: {} wrong among {} output{} on {}, {} undecided\n", terminal_.red("mismatch"),
+              tally_.wrong, tally_.outputs, tally_.outputs == 1 ? "" : "s", on, tally_.undecided));
     return kMismatch;
   }
 

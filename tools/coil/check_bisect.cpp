@@ -12,15 +12,19 @@ struct Suspect {
   std::string name;
 };
 
-constexpr std::string_view kViews[] = {"view", "permute", "expand", "select", "slice", "unsqueeze", "squeeze",
-                                       "diagonal", "unfold", "as_strided", "split_with_sizes", "unbind", "alias",
-                                       "detach", "view_as_real", "view_as_complex", "real", "imag"};
+constexpr std::string_view kViews[] = {
+    "view",   "permute",    "expand",           "select",
+    "slice",  "unsqueeze",  "squeeze",          "diagonal",
+    "unfold", "as_strided", "split_with_sizes", "unbind",
+    "alias",  "detach",     "view_as_real",     "view_as_complex",
+    "real",   "imag"};
 
 bool is_view(std::string_view op) {
   return std::find(std::begin(kViews), std::end(kViews), base_name(op)) != std::end(kViews);
 }
 
-std::vector<ValueId> values_of(const Graph& graph, const Decisions* decisions, std::vector<Suspect>& names) {
+std::vector<ValueId> values_of(const Graph& graph, const Decisions* decisions,
+                               std::vector<Suspect>& names) {
   std::vector<ValueId> out;
   for (NodeId id : graph.nodes.ids()) {
     const Node& node = graph.nodes[id];
@@ -30,8 +34,9 @@ std::vector<ValueId> values_of(const Graph& graph, const Decisions* decisions, s
       if (!v.valid() || !graph.type(v).is_tensor()) continue;
       if (decisions && !decisions->reason(v).empty()) continue;
       out.push_back(v);
-      names.push_back({str("%{}{} {}", graph.values[v].name, frame.empty() ? "" : " (" + frame + ")",
-                           node.subgraphs.empty() && node.op != "update" ? "aten." + node.op : node.op)});
+      names.push_back(
+          {str("%{}{} {}", graph.values[v].name, frame.empty() ? "" : " (" + frame + ")",
+               node.subgraphs.empty() && node.op != "update" ? "aten." + node.op : node.op)});
     }
   }
   return out;
@@ -74,8 +79,9 @@ Result<std::string> bisect(const Suspects& suspects) {
   LoadedModel observed;
   std::size_t outputs = 0;  // of the model itself, before the added ones
   const auto count_outputs = [&](const auto& list) {
-    outputs = static_cast<std::size_t>(std::count_if(
-        list.begin(), list.end(), [](const auto& o) { return o.kind != OutputKind::MutatedInput; }));
+    outputs = static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](const auto& o) {
+      return o.kind != OutputKind::MutatedInput;
+    }));
   };
   if (const auto* graph = std::get_if<Graph>(&suspects.model.program)) {
     count_outputs(graph->outputs);
@@ -102,7 +108,8 @@ Result<std::string> bisect(const Suspects& suspects) {
     for (std::size_t row = 0; row < found[call].size(); ++row) {
       if (row >= outputs && row < outputs + names.size()) continue;
       if (const Verdict v = verdict(call, row); !v.ok)
-        return str("every value is right{}, and {} is still wrong: {}", when, labels.at(row), v.mismatch);
+        return str("every value is right{}, and {} is still wrong: {}", when, labels.at(row),
+                   v.mismatch);
     }
   }
   return std::string("looking makes it vanish: with every value as an output, nothing is wrong");

@@ -10,10 +10,12 @@
 namespace coil::cli {
 
 struct Suspects {
-  LoadedModel model;                 // a decomposed graph, or a program of level 1
-  const Decisions* decisions = nullptr;  // of the graph: values that hang on open decisions are passed over
+  LoadedModel model;  // a decomposed graph, or a program of level 1
+  const Decisions* decisions =
+      nullptr;  // of the graph: values that hang on open decisions are passed over
   const std::vector<Values>* inputs = nullptr;
-  std::function<Result<ReadyModel>(const LoadedModel&, bool on_target)> prepare;  // else for the interpreter
+  std::function<Result<ReadyModel>(const LoadedModel&, bool on_target)>
+      prepare;  // else for the interpreter
 };
 
 /// Makes every value an output and says which is wrong first, in a sentence.

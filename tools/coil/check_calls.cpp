@@ -17,7 +17,8 @@ Result<Value> copy_of(const Value& v) {
   return Value(copy);
 }
 
-/// Mutated inputs become outputs as well: what `widen` computes for them is not rounded to the input.
+/// Mutated inputs become outputs as well: what `widen` computes for them is not rounded to the
+/// input.
 LoopProgram with_mutated_outputs(LoopProgram program) {
   const std::vector<ProgramOutput> outputs = program.outputs;
   for (ProgramOutput out : outputs) {
@@ -52,7 +53,8 @@ std::vector<std::string> row_labels(const LoopProgram& program) {
   return labels;
 }
 
-Result<Rows> run_calls(Runner& runner, const LoopProgram& program, const std::vector<Values>& inputs) {
+Result<Rows> run_calls(Runner& runner, const LoopProgram& program,
+                       const std::vector<Values>& inputs) {
   Rows rows;
   for (const Values& call : inputs) {
     Values mine;
@@ -61,7 +63,8 @@ Result<Rows> run_calls(Runner& runner, const LoopProgram& program, const std::ve
     Values& row = rows.emplace_back();
     for (const Value& v : results) row.push_back(COIL_TRY(copy_of(v)));
     for (const ProgramOutput& out : program.outputs)
-      if (out.kind == OutputKind::MutatedInput) row.push_back(COIL_TRY(copy_of(mine.at(out.target))));
+      if (out.kind == OutputKind::MutatedInput)
+        row.push_back(COIL_TRY(copy_of(mine.at(out.target))));
   }
   return rows;
 }

@@ -18,7 +18,8 @@ using Rows = std::vector<Values>;  // by call
 std::vector<std::string> row_labels(const LoopProgram& program);
 
 /// Runs all calls in order, each on copies of its inputs.
-Result<Rows> run_calls(Runner& runner, const LoopProgram& program, const std::vector<Values>& inputs);
+Result<Rows> run_calls(Runner& runner, const LoopProgram& program,
+                       const std::vector<Values>& inputs);
 
 /// The interpreter's answers on a program: as the model says, and with every float in double.
 struct Oracle {

@@ -11,7 +11,16 @@
 namespace coil::cli {
 namespace {
 
-enum class Cut : u8 { None, Between, AtZero, AtIntegers, AtNonzeroIntegers, AtHalves, OfQuotient, AtBound };
+enum class Cut : u8 {
+  None,
+  Between,
+  AtZero,
+  AtIntegers,
+  AtNonzeroIntegers,
+  AtHalves,
+  OfQuotient,
+  AtBound
+};
 
 struct CutRow {
   std::string_view base;  // of the op's name
@@ -19,19 +28,32 @@ struct CutRow {
   bool gives_float;
 };
 constexpr CutRow kCuts[] = {
-    {"eq", Cut::Between, false},          {"ne", Cut::Between, false},
-    {"lt", Cut::Between, false},          {"le", Cut::Between, false},
-    {"gt", Cut::Between, false},          {"ge", Cut::Between, false},
-    {"sign", Cut::AtZero, true},          {"sgn", Cut::AtZero, true},
-    {"heaviside", Cut::AtZero, true},     {"floor", Cut::AtIntegers, true},
-    {"ceil", Cut::AtIntegers, true},      {"trunc", Cut::AtNonzeroIntegers, true},
-    {"frac", Cut::AtNonzeroIntegers, true}, {"round", Cut::AtHalves, true},
-    {"floor_divide", Cut::OfQuotient, true}, {"remainder", Cut::OfQuotient, true},
-    {"fmod", Cut::OfQuotient, true},      {"hardshrink", Cut::AtBound, true},
-    {"threshold", Cut::AtBound, true},    {"nonzero", Cut::AtZero, false},
-    {"logical_not", Cut::AtZero, false},  {"logical_and", Cut::AtZero, false},
-    {"logical_or", Cut::AtZero, false},   {"logical_xor", Cut::AtZero, false},
-    {"any", Cut::AtZero, false},          {"all", Cut::AtZero, false},
+    {"eq", Cut::Between, false},
+    {"ne", Cut::Between, false},
+    {"lt", Cut::Between, false},
+    {"le", Cut::Between, false},
+    {"gt", Cut::Between, false},
+    {"ge", Cut::Between, false},
+    {"sign", Cut::AtZero, true},
+    {"sgn", Cut::AtZero, true},
+    {"heaviside", Cut::AtZero, true},
+    {"floor", Cut::AtIntegers, true},
+    {"ceil", Cut::AtIntegers, true},
+    {"trunc", Cut::AtNonzeroIntegers, true},
+    {"frac", Cut::AtNonzeroIntegers, true},
+    {"round", Cut::AtHalves, true},
+    {"floor_divide", Cut::OfQuotient, true},
+    {"remainder", Cut::OfQuotient, true},
+    {"fmod", Cut::OfQuotient, true},
+    {"hardshrink", Cut::AtBound, true},
+    {"threshold", Cut::AtBound, true},
+    {"nonzero", Cut::AtZero, false},
+    {"logical_not", Cut::AtZero, false},
+    {"logical_and", Cut::AtZero, false},
+    {"logical_or", Cut::AtZero, false},
+    {"logical_xor", Cut::AtZero, false},
+    {"any", Cut::AtZero, false},
+    {"all", Cut::AtZero, false},
     {"signbit", Cut::AtZero, false},
 };
 
@@ -58,17 +80,22 @@ double from_integer(double v) { return std::fabs(v - std::nearbyint(v)); }
 template <class F>
 std::vector<bool> pairs(const Operand& a, const Operand& b, F f) {
   const std::vector<i64> shape = broadcast_shape(a.shape, b.shape);
-  const std::vector<double> x = broadcast(a.values, a.shape, shape), y = broadcast(b.values, b.shape, shape);
-  const std::vector<double> s = broadcast(a.slack, a.shape, shape), t = broadcast(b.slack, b.shape, shape);
+  const std::vector<double> x = broadcast(a.values, a.shape, shape),
+                            y = broadcast(b.values, b.shape, shape);
+  const std::vector<double> s = broadcast(a.slack, a.shape, shape),
+                            t = broadcast(b.slack, b.shape, shape);
   std::vector<bool> out;
-  for (std::size_t i = 0; i < x.size(); ++i) out.push_back(s[i] + t[i] > 0 && f(x[i], y[i], s[i], t[i]));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    out.push_back(s[i] + t[i] > 0 && f(x[i], y[i], s[i], t[i]));
   return out;
 }
 
 const Arg* argument(const Node& node, std::string_view name) {
   const std::optional<ops::Schema> schema = ops::find_schema(node.op);
   const int at = schema ? schema->arg_index(name) : -1;
-  return at >= 0 && static_cast<std::size_t>(at) < node.args.size() ? &node.args[static_cast<std::size_t>(at)] : nullptr;
+  return at >= 0 && static_cast<std::size_t>(at) < node.args.size()
+             ? &node.args[static_cast<std::size_t>(at)]
+             : nullptr;
 }
 
 std::optional<i64> integer_argument(const Graph& graph, const Node& node, std::string_view name) {
@@ -81,8 +108,9 @@ std::optional<i64> integer_argument(const Graph& graph, const Node& node, std::s
 
 bool is_jump(std::string_view op) {
   if (op == "div.Tensor_mode" || op == "div.Scalar_mode") return true;
-  return std::any_of(std::begin(kCuts), std::end(kCuts),
-                     [&](const CutRow& row) { return row.gives_float && row.base == base_name(op); });
+  return std::any_of(std::begin(kCuts), std::end(kCuts), [&](const CutRow& row) {
+    return row.gives_float && row.base == base_name(op);
+  });
 }
 
 Operand operand_of(const runtime::Tensor& plain, const runtime::Tensor& wide, Rounding rounding) {
@@ -131,7 +159,8 @@ std::vector<double> broadcast(const std::vector<double>& items, const std::vecto
   return out;
 }
 
-std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& node, const Operands& operand) {
+std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& node,
+                                                const Operands& operand) {
   const Cut cut = cut_of(graph, node);
   if (cut == Cut::None) return std::nullopt;
   const std::optional<Operand> x = operand("self");
@@ -147,20 +176,26 @@ std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& 
     }
     case Cut::AtIntegers: return close_to(*x, from_integer);
     case Cut::AtNonzeroIntegers:
-      return close_to(*x, [](double v) { return std::nearbyint(v) == 0 ? INFINITY : from_integer(v); });
-    case Cut::AtHalves: return close_to(*x, [](double v) { return std::fabs(v - (std::floor(v) + 0.5)); });
+      return close_to(*x,
+                      [](double v) { return std::nearbyint(v) == 0 ? INFINITY : from_integer(v); });
+    case Cut::AtHalves:
+      return close_to(*x, [](double v) { return std::fabs(v - (std::floor(v) + 0.5)); });
     case Cut::AtBound: {
-      const std::optional<Operand> bound = operand(base_name(node.op) == "threshold" ? "threshold" : "lambd");
+      const std::optional<Operand> bound =
+          operand(base_name(node.op) == "threshold" ? "threshold" : "lambd");
       if (!bound) return std::nullopt;
       const bool both = base_name(node.op) != "threshold";
-      return close_to(*x, [&](double v) { return std::fabs((both ? std::fabs(v) : v) - bound->values[0]); });
+      return close_to(
+          *x, [&](double v) { return std::fabs((both ? std::fabs(v) : v) - bound->values[0]); });
     }
     case Cut::Between:
     case Cut::OfQuotient: {
       const std::optional<Operand> y = operand("other");
       if (!y) return std::nullopt;
       if (cut == Cut::Between)
-        return pairs(*x, *y, [](double a, double b, double s, double t) { return std::fabs(a - b) <= s + t; });
+        return pairs(*x, *y, [](double a, double b, double s, double t) {
+          return std::fabs(a - b) <= s + t;
+        });
       return pairs(*x, *y, [](double a, double b, double s, double t) {
         return from_integer(a / b) <= (s + std::fabs(a / b) * t) / std::fabs(b);
       });
@@ -182,18 +217,25 @@ bool has_close_order(const Graph& graph, const Node& node, const Operands& opera
     shape = {static_cast<i64>(x->values.size())};
     dim = 0;
   }
-  const std::size_t d = static_cast<std::size_t>(*dim < 0 ? *dim + static_cast<i64>(shape.size()) : *dim);
+  const std::size_t d =
+      static_cast<std::size_t>(*dim < 0 ? *dim + static_cast<i64>(shape.size()) : *dim);
   const i64 extent = shape.at(d);
-  const i64 inner = std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(d) + 1, shape.end(), i64{1}, std::multiplies<>());
+  const i64 inner = std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(d) + 1, shape.end(),
+                                    i64{1}, std::multiplies<>());
   const Arg* largest = argument(node, "largest");
   const bool smallest_first =
-      base == "argmin" || base == "min" || (largest && std::holds_alternative<bool>(*largest) && !std::get<bool>(*largest));
-  const i64 ranks = whole_row ? extent : best_only ? 2 : std::min(extent, integer_argument(graph, node, "k").value_or(extent) + 1);
+      base == "argmin" || base == "min" ||
+      (largest && std::holds_alternative<bool>(*largest) && !std::get<bool>(*largest));
+  const i64 ranks = whole_row ? extent
+                    : best_only
+                        ? 2
+                        : std::min(extent, integer_argument(graph, node, "k").value_or(extent) + 1);
   const i64 rows = extent == 0 ? 0 : static_cast<i64>(x->values.size()) / extent;
   for (i64 row = 0; row < rows; ++row) {
     std::vector<double> values;
     for (i64 i = 0; i < extent; ++i)
-      values.push_back(x->values[static_cast<std::size_t>((row / inner * extent + i) * inner + row % inner)]);
+      values.push_back(
+          x->values[static_cast<std::size_t>((row / inner * extent + i) * inner + row % inner)]);
     // NaN has an order of its own, and so has no part in this.
     std::erase_if(values, [](double v) { return std::isnan(v); });
     std::sort(values.begin(), values.end());

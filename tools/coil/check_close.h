@@ -13,7 +13,8 @@ namespace coil::cli {
 /// How much arithmetic stands behind a value.
 enum class Rounding : u8 {
   None,  // the bits of inputs and constants
-  Once,  // one op that IEEE 754 rounds correctly, on such: exact where both runs agree on an element
+  Once,  // one op that IEEE 754 rounds correctly, on such: exact where both runs agree on an
+         // element
   Many,
 };
 
@@ -35,7 +36,8 @@ using Operands = std::function<std::optional<Operand>(std::string_view argument)
 
 /// By element of the broadcast operands: whether a target may decide otherwise. Nothing for
 /// ops that do not decide element by element.
-std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& node, const Operands& operand);
+std::optional<std::vector<bool>> close_elements(const Graph& graph, const Node& node,
+                                                const Operands& operand);
 /// Whether an op that orders a row (argmax, sort, topk, ...) has neighbours that are too close.
 bool has_close_order(const Graph& graph, const Node& node, const Operands& operand);
 /// Ops that give floats and jump: floor, sign, remainder, ...

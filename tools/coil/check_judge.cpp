@@ -83,7 +83,8 @@ class Judge {
     if (++bad_ == 1) first_ = str("{}: {}, expected {}", place(at, shape_), found, expected);
   }
   Verdict verdict(double error) const {
-    const std::string more = bad_ > 1 ? str(" ({} of {} are wrong)", bad_, shape_.numel()) : std::string();
+    const std::string more =
+        bad_ > 1 ? str(" ({} of {} are wrong)", bad_, shape_.numel()) : std::string();
     return {bad_ == 0, error, first_ + more};
   }
 
@@ -99,7 +100,8 @@ Verdict judge_floats(const Tensor& found, const Tensor& plain, const Tensor& wid
   Judge judge(found);
   double worst = 0;
   for (std::size_t i = 0; i < t.size(); ++i) {
-    if (same(t[i], w[i]) || (same(t[i], p[i]) && !(std::isfinite(p[i]) && std::isfinite(w[i])))) continue;
+    if (same(t[i], w[i]) || (same(t[i], p[i]) && !(std::isfinite(p[i]) && std::isfinite(w[i]))))
+      continue;
     const double error = std::fabs(t[i] - (std::isfinite(w[i]) ? w[i] : p[i]));
     if (std::isfinite(error)) worst = std::fmax(worst, error / tolerance);
     if (!(error <= tolerance)) judge.wrong(i, str("{:.9g}", t[i]), str("{:.9g}", w[i]));
@@ -156,7 +158,8 @@ Verdict judge(const Value& found, const Value& plain, const Value& wide) {
   if ((t->dtype != p->dtype && !is_host_float) || t->shape != p->shape)
     return {false, 0, str("{}, expected {}", describe(*t), describe(*p))};
   if (!is_float_like(t->dtype)) return judge_exact(*t, *p);
-  if (w->shape != p->shape) return judge_floats(*t, *p, *p);  // sizes that hang on a rounded comparison
+  if (w->shape != p->shape)
+    return judge_floats(*t, *p, *p);  // sizes that hang on a rounded comparison
   return judge_floats(*t, *p, *w);
 }
 

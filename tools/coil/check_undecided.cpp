@@ -14,17 +14,89 @@ namespace {
 using runtime::Tensor;
 
 /// Ops whose floats are some of the operands' floats, or whole numbers: nothing is rounded.
-constexpr std::string_view kExact[] = {
-    "view", "permute", "expand", "select", "slice", "unsqueeze", "squeeze", "diagonal", "unfold", "as_strided",
-    "split_with_sizes", "unbind", "view_as_real", "view_as_complex", "real", "imag", "alias", "detach", "clone",
-    "copy", "cat", "constant_pad_nd", "flip", "roll", "repeat", "reflection_pad1d", "reflection_pad2d",
-    "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "tril", "triu",
-    "index_select", "full", "full_like", "scalar_tensor", "empty", "eye", "embedding", "index", "index_put",
-    "gather", "scatter", "index_copy", "index_fill", "masked_scatter", "slice_scatter", "select_scatter",
-    "update", "where", "masked_fill", "relu", "relu6", "clamp", "clamp_min", "clamp_max", "hardtanh", "threshold",
-    "maximum", "minimum", "fmax", "fmin", "neg", "abs", "amax", "amin", "max", "min", "sort", "topk", "cummax",
-    "cummin", "sign", "floor", "ceil", "trunc", "round", "heaviside", "max_pool2d_with_indices",
-    "max_pool3d_with_indices", "adaptive_max_pool2d", "cond"};
+constexpr std::string_view kExact[] = {"view",
+                                       "permute",
+                                       "expand",
+                                       "select",
+                                       "slice",
+                                       "unsqueeze",
+                                       "squeeze",
+                                       "diagonal",
+                                       "unfold",
+                                       "as_strided",
+                                       "split_with_sizes",
+                                       "unbind",
+                                       "view_as_real",
+                                       "view_as_complex",
+                                       "real",
+                                       "imag",
+                                       "alias",
+                                       "detach",
+                                       "clone",
+                                       "copy",
+                                       "cat",
+                                       "constant_pad_nd",
+                                       "flip",
+                                       "roll",
+                                       "repeat",
+                                       "reflection_pad1d",
+                                       "reflection_pad2d",
+                                       "reflection_pad3d",
+                                       "replication_pad1d",
+                                       "replication_pad2d",
+                                       "replication_pad3d",
+                                       "tril",
+                                       "triu",
+                                       "index_select",
+                                       "full",
+                                       "full_like",
+                                       "scalar_tensor",
+                                       "empty",
+                                       "eye",
+                                       "embedding",
+                                       "index",
+                                       "index_put",
+                                       "gather",
+                                       "scatter",
+                                       "index_copy",
+                                       "index_fill",
+                                       "masked_scatter",
+                                       "slice_scatter",
+                                       "select_scatter",
+                                       "update",
+                                       "where",
+                                       "masked_fill",
+                                       "relu",
+                                       "relu6",
+                                       "clamp",
+                                       "clamp_min",
+                                       "clamp_max",
+                                       "hardtanh",
+                                       "threshold",
+                                       "maximum",
+                                       "minimum",
+                                       "fmax",
+                                       "fmin",
+                                       "neg",
+                                       "abs",
+                                       "amax",
+                                       "amin",
+                                       "max",
+                                       "min",
+                                       "sort",
+                                       "topk",
+                                       "cummax",
+                                       "cummin",
+                                       "sign",
+                                       "floor",
+                                       "ceil",
+                                       "trunc",
+                                       "round",
+                                       "heaviside",
+                                       "max_pool2d_with_indices",
+                                       "max_pool3d_with_indices",
+                                       "adaptive_max_pool2d",
+                                       "cond"};
 
 bool holds_floats(const Type& type) {
   if (type.kind == TypeKind::Float) return true;
@@ -44,12 +116,14 @@ bool is_correctly_rounded(const Graph& graph, const Node& node) {
   const DType dtype = graph.type(node.outs[0]).dtype;
   const std::string_view base = base_name(node.op);
   return (dtype == DType::f32 || dtype == DType::f64) &&
-         (base == "mul" || base == "sqrt" || base == "reciprocal" || node.op == "div.Tensor" || node.op == "div.Scalar");
+         (base == "mul" || base == "sqrt" || base == "reciprocal" || node.op == "div.Tensor" ||
+          node.op == "div.Scalar");
 }
 
 /// Values of a node's arguments, those behind its symbolic integers included.
 template <class Use>
-void each_source(const Graph& graph, const Side<sym::Expr, ValueId>& data, const Node& node, Use use) {
+void each_source(const Graph& graph, const Side<sym::Expr, ValueId>& data, const Node& node,
+                 Use use) {
   const auto use_expr = [&](sym::Expr e) {
     std::vector<sym::Expr> variables;
     graph.syms->variables(e, variables);
@@ -85,7 +159,9 @@ std::optional<Choice> choice_of(std::string_view op) {
 const Arg* argument(const Node& node, std::string_view name) {
   const std::optional<ops::Schema> schema = ops::find_schema(node.op);
   const int at = schema ? schema->arg_index(name) : -1;
-  return at >= 0 && static_cast<std::size_t>(at) < node.args.size() ? &node.args[static_cast<std::size_t>(at)] : nullptr;
+  return at >= 0 && static_cast<std::size_t>(at) < node.args.size()
+             ? &node.args[static_cast<std::size_t>(at)]
+             : nullptr;
 }
 
 /// A decision inside of a subgraph cannot be looked at from outside.
@@ -96,7 +172,8 @@ bool decides_inside(const Graph& graph) {
     if (!floats) continue;
     if (is_jump(node.op)) return true;
     for (ValueId out : node.outs)
-      if (out.valid() && !holds_floats(graph.type(out)) && graph.type(out).kind != TypeKind::None) return true;
+      if (out.valid() && !holds_floats(graph.type(out)) && graph.type(out).kind != TypeKind::None)
+        return true;
     for (u32 s : node.subgraphs)
       if (decides_inside(graph.subgraphs[s])) return true;
   }
@@ -108,7 +185,8 @@ bool decides_inside(const Graph& graph) {
 /// Reads observed values of one call.
 class Closeness {
  public:
-  Closeness(const Decisions& d, const Oracle& oracle, std::size_t call) : d_(d), oracle_(oracle), call_(call) {}
+  Closeness(const Decisions& d, const Oracle& oracle, std::size_t call)
+      : d_(d), oracle_(oracle), call_(call) {}
 
   std::optional<Operand> value(ValueId v) const {
     const u32 at = d_.at_.get(v);
@@ -153,7 +231,8 @@ Decisions::Decisions(const Graph& graph) : graph_(graph) {
         graph.values[v].def.valid())
       data_[type.expr] = v;
   }
-  for (const Node& node : graph.nodes) each_source(graph, data_, node, [&](ValueId v) { ++uses_[v]; });
+  for (const Node& node : graph.nodes)
+    each_source(graph, data_, node, [&](ValueId v) { ++uses_[v]; });
   for (const Output& out : graph.outputs)
     if (out.value.valid()) ++uses_[out.value];
   for (const StateUpdate& update : graph.state_updates) ++uses_[update.value];
@@ -163,7 +242,8 @@ Decisions::Decisions(const Graph& graph) : graph_(graph) {
 
 Rounding Decisions::rounding_of(const Node& node) const {
   bool rounded = false, floats = false;
-  each_source(graph_, data_, node, [&](ValueId v) { rounded |= rounded_.get(v) != Rounding::None; });
+  each_source(graph_, data_, node,
+              [&](ValueId v) { rounded |= rounded_.get(v) != Rounding::None; });
   for (ValueId out : node.outs)
     if (out.valid()) floats |= holds_floats(graph_.type(out));
   if (rounded) return Rounding::Many;
@@ -180,7 +260,8 @@ void Decisions::find_rounded() {
         if (out.valid()) rounded_[out] = rounding_of(node);
     for (const StateUpdate& update : graph_.state_updates) {
       const ValueId state = graph_.constants[update.constant].value;
-      if (rounded_.get(update.value) == Rounding::None || rounded_.get(state) != Rounding::None) continue;
+      if (rounded_.get(update.value) == Rounding::None || rounded_.get(state) != Rounding::None)
+        continue;
       rounded_[state] = Rounding::Many;
       changed = true;
     }
@@ -197,7 +278,9 @@ void Decisions::find_decisions() {
   for (NodeId id : graph_.nodes.ids()) {
     const Node& node = graph_.nodes[id];
     bool from_rounded = false;
-    each_value(node.args, [&](ValueId v) { from_rounded |= rounded_.get(v) != Rounding::None && holds_floats(graph_.type(v)); });
+    each_value(node.args, [&](ValueId v) {
+      from_rounded |= rounded_.get(v) != Rounding::None && holds_floats(graph_.type(v));
+    });
     if (!from_rounded) continue;
     bool used_exact = false;
     for (ValueId out : node.outs)
@@ -224,11 +307,13 @@ std::string Decisions::own_reason(NodeId id, const Oracle& oracle) const {
   const Node& node = graph_.nodes[id];
   const std::string who = str("%{}, {}", describe(graph_, id), node.op);
   for (u32 s : node.subgraphs)
-    if (decides_inside(graph_.subgraphs[s])) return who + ": it decides on floats inside, which cannot be looked at";
+    if (decides_inside(graph_.subgraphs[s]))
+      return who + ": it decides on floats inside, which cannot be looked at";
   for (std::size_t call = 0; call < oracle.plain.size(); ++call) {
     const Closeness values(*this, oracle, call);
     for (ValueId out : node.outs)
-      if (out.valid() && !values.agrees(out)) return who + ": the interpreter decides otherwise in double";
+      if (out.valid() && !values.agrees(out))
+        return who + ": the interpreter decides otherwise in double";
     if (const auto close = close_elements(graph_, node, values.operands(node));
         close && std::find(close->begin(), close->end(), true) != close->end())
       return str("{}: {} of {} decisions on floats are closer than the floats are known", who,
@@ -244,7 +329,9 @@ bool Decisions::is_smooth_choice(const Node& node, const Oracle& oracle) const {
   const std::optional<Choice> choice = choice_of(node.op);
   if (!choice) return false;
   const Arg* condition = argument(node, choice->condition);
-  const ValueId c = condition && std::holds_alternative<ValueId>(*condition) ? std::get<ValueId>(*condition) : ValueId();
+  const ValueId c = condition && std::holds_alternative<ValueId>(*condition)
+                        ? std::get<ValueId>(*condition)
+                        : ValueId();
   if (!c.valid() || !graph_.values[c].def.valid()) return false;
   const Node& comparison = graph_.nodes[graph_.values[c].def];
   bool only_condition = true;
@@ -254,12 +341,16 @@ bool Decisions::is_smooth_choice(const Node& node, const Oracle& oracle) const {
     const Closeness values(*this, oracle, call);
     const auto close = close_elements(graph_, comparison, values.operands(comparison));
     const std::optional<Operand> mask = values.value(c);
-    const std::optional<Operand> yes = values.argument_value(node, choice->yes), no = values.argument_value(node, choice->no);
-    if (!close || !mask || !yes || !no || !values.agrees(c) || close->size() != mask->values.size()) return false;
-    const std::vector<i64> shape = broadcast_shape(mask->shape, broadcast_shape(yes->shape, no->shape));
+    const std::optional<Operand> yes = values.argument_value(node, choice->yes),
+                                 no = values.argument_value(node, choice->no);
+    if (!close || !mask || !yes || !no || !values.agrees(c) || close->size() != mask->values.size())
+      return false;
+    const std::vector<i64> shape =
+        broadcast_shape(mask->shape, broadcast_shape(yes->shape, no->shape));
     const std::vector<double> open(close->begin(), close->end());
     const std::vector<double> at = broadcast(open, mask->shape, shape);
-    const std::vector<double> a = broadcast(yes->values, yes->shape, shape), b = broadcast(no->values, no->shape, shape);
+    const std::vector<double> a = broadcast(yes->values, yes->shape, shape),
+                              b = broadcast(no->values, no->shape, shape);
     // Around the cut the two sides may differ by as much as the comparison's operands are unsure.
     const std::optional<Operand> x = values.argument_value(comparison, "self");
     const double slack = 2 * (yes->most + no->most + (x ? x->most : 0));
@@ -280,9 +371,10 @@ bool Decisions::propagate(const Oracle& oracle) {
     const std::string& own = own_.get(id);
     for (ValueId out : node.outs) {
       if (!out.valid()) continue;
-      const bool decides = !holds_floats(graph_.type(out)) || is_jump(node.op) || !node.subgraphs.empty() ||
-                           base_name(node.op) == "nonzero";
-      if (reasons_.get(out).empty()) reasons_[out] = !behind.empty() ? behind : decides ? own : std::string();
+      const bool decides = !holds_floats(graph_.type(out)) || is_jump(node.op) ||
+                           !node.subgraphs.empty() || base_name(node.op) == "nonzero";
+      if (reasons_.get(out).empty())
+        reasons_[out] = !behind.empty() ? behind : decides ? own : std::string();
     }
   }
   bool changed = false;

@@ -1,6 +1,6 @@
 #pragma once
-// Which outputs hang on a decision that rounding may turn: a comparison of floats that is closer than
-// its operands are known, an index out of such values, a cut like floor.
+// Which outputs hang on a decision that rounding may turn: a comparison of floats that is closer
+// than its operands are known, an index out of such values, a cut like floor.
 
 #include <string>
 #include <vector>

@@ -22,8 +22,10 @@ Environment read_environment() {
   Environment e;
   e.search_path = variable("PATH");
   e.cache_dir = variable("COIL_CACHE_DIR");
-  if (e.cache_dir.empty() && !variable("XDG_CACHE_HOME").empty()) e.cache_dir = variable("XDG_CACHE_HOME") + "/coil";
-  if (e.cache_dir.empty() && !variable("HOME").empty()) e.cache_dir = variable("HOME") + "/.cache/coil";
+  if (e.cache_dir.empty() && !variable("XDG_CACHE_HOME").empty())
+    e.cache_dir = variable("XDG_CACHE_HOME") + "/coil";
+  if (e.cache_dir.empty() && !variable("HOME").empty())
+    e.cache_dir = variable("HOME") + "/.cache/coil";
   return e;
 }
 
@@ -52,7 +54,8 @@ Result<ReadyModel> prepare(const Common& common) {
   const Progress progress("compiling " + common.model);
   const LoadedModel model = COIL_TRY(load(common));
   Environment environment = read_environment();
-  if (const std::string& folder = options.text("cache_dir"); !folder.empty()) environment.cache_dir = folder;
+  if (const std::string& folder = options.text("cache_dir"); !folder.empty())
+    environment.cache_dir = folder;
   return make_ready(model, options, environment);
 }
 
@@ -108,7 +111,9 @@ Progress::~Progress() {
   state_->watcher.join();
 }
 
-std::string milliseconds(double ms) { return ms < 10 ? str("{:.2f} ms", ms) : str("{:.1f} ms", ms); }
+std::string milliseconds(double ms) {
+  return ms < 10 ? str("{:.2f} ms", ms) : str("{:.1f} ms", ms);
+}
 
 std::string byte_count(i64 bytes) {
   if (bytes < 10000) return str("{} B", bytes);

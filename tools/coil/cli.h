@@ -15,8 +15,8 @@ enum ExitCode : int { kRight = 0, kMismatch = 1, kUserError = 2, kDefect = 3 };
 /// Arguments that more than one subcommand takes.
 struct Common {
   std::string model;
-  std::string inputs;              // .npz
-  std::string target;              // "" leaves the option as it is
+  std::string inputs;  // .npz
+  std::string target;  // "" leaves the option as it is
   int threads = 0;
   u64 seed = 0;
   std::vector<std::string> options;  // key=value
@@ -48,8 +48,8 @@ class Terminal {
   bool is_terminal_;
 };
 
-void print(const std::string& text);         // to the output stream
-void print_error(const std::string& text);   // "coil: ..." to the error stream
+void print(const std::string& text);        // to the output stream
+void print_error(const std::string& text);  // "coil: ..." to the error stream
 
 /// Says what is going on, on the error stream of a terminal, once it has taken a second.
 class Progress {

@@ -19,8 +19,11 @@ std::vector<Element> elements(const Tensor& t) {
   const bool complex = is_complex(t.dtype);
   const DType part = complex ? real_of(t.dtype) : t.dtype;
   for_each_element(t, [&](i64 offset) {
-    if (complex) out.push_back({ops::read_element(part, t.data, 2 * offset), ops::read_element(part, t.data, 2 * offset + 1)});
-    else out.push_back({ops::read_element(part, t.data, offset), {}});
+    if (complex)
+      out.push_back({ops::read_element(part, t.data, 2 * offset),
+                     ops::read_element(part, t.data, 2 * offset + 1)});
+    else
+      out.push_back({ops::read_element(part, t.data, offset), {}});
   });
   return out;
 }
@@ -40,7 +43,8 @@ std::string value_text(const Element& e, bool complex) {
 }
 
 /// Whether x is as good as y; integers are compared exactly.
-bool close(const Element& x, const Element& y, Tolerance tolerance, double& abs_error, double& rel_error) {
+bool close(const Element& x, const Element& y, Tolerance tolerance, double& abs_error,
+           double& rel_error) {
   abs_error = rel_error = 0;
   if (!is_float(y.re.dtype)) {
     if (x.re.i == y.re.i) return true;
@@ -48,7 +52,8 @@ bool close(const Element& x, const Element& y, Tolerance tolerance, double& abs_
     rel_error = abs_error / std::fabs(static_cast<double>(y.re.i));
     return abs_error <= tolerance.atol + tolerance.rtol * std::fabs(static_cast<double>(y.re.i));
   }
-  const bool x_nan = std::isnan(x.re.f) || std::isnan(x.im.f), y_nan = std::isnan(y.re.f) || std::isnan(y.im.f);
+  const bool x_nan = std::isnan(x.re.f) || std::isnan(x.im.f),
+             y_nan = std::isnan(y.re.f) || std::isnan(y.im.f);
   if (x_nan || y_nan) return x_nan == y_nan;
   if (x.re.f == y.re.f && x.im.f == y.im.f) return true;
   abs_error = std::hypot(x.re.f - y.re.f, x.im.f - y.im.f);
@@ -101,8 +106,8 @@ Comparison compare(const Tensor& found, const Tensor& expected, Tolerance tolera
     if (good) continue;
     ++out.bad;
     if (out.bad == 1)
-      out.mismatch = str("at {}: {}, expected {}", index_text(static_cast<i64>(i), found.shape), value_text(x[i], complex),
-                         value_text(y[i], complex));
+      out.mismatch = str("at {}: {}, expected {}", index_text(static_cast<i64>(i), found.shape),
+                         value_text(x[i], complex), value_text(y[i], complex));
   }
   out.ok = out.bad == 0;
   return out;

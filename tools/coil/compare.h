@@ -15,13 +15,15 @@ Tolerance default_tolerance(DType dtype);
 
 struct Comparison {
   bool ok = true;
-  std::string mismatch;  // where it is not: "f32[2, 3], expected f32[3, 2]", or the first bad element
+  std::string
+      mismatch;  // where it is not: "f32[2, 3], expected f32[3, 2]", or the first bad element
   double largest_abs = 0, largest_rel = 0;
   i64 bad = 0, count = 0;
 };
 
 /// Element by element |found - expected| <= atol + rtol * |expected|; NaN equals NaN.
-Comparison compare(const runtime::Tensor& found, const runtime::Tensor& expected, Tolerance tolerance);
+Comparison compare(const runtime::Tensor& found, const runtime::Tensor& expected,
+                   Tolerance tolerance);
 
 /// Calls f(offset in elements) for each element of a strided tensor, in row-major order.
 template <class F>

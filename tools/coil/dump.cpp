@@ -16,13 +16,17 @@ struct StageText {
   std::string (*print)(const Compilation&);
 };
 
-std::string print_graph(const Compilation& c) { return c.from_graph ? to_text(c.graph) : std::string(); }
+std::string print_graph(const Compilation& c) {
+  return c.from_graph ? to_text(c.graph) : std::string();
+}
 std::string print_loops(const Compilation& c) { return to_text(c.program); }
 std::string print_schedule(const Compilation& c) { return to_text(c.program, c.schedule); }
 std::string print_kernels(const Compilation& c) {
   return join(c.kernels, "\n", [](const Kernel& k) { return to_text(k); });
 }
-std::string print_plan(const Compilation& c) { return c.model ? to_text(c.model->plan) : std::string(); }
+std::string print_plan(const Compilation& c) {
+  return c.model ? to_text(c.model->plan) : std::string();
+}
 /// The kernels' functions, each under the names that the source itself leaves out.
 std::string print_code(const Compilation& c) {
   std::string out;
@@ -37,9 +41,12 @@ std::string print_code(const Compilation& c) {
 }
 
 constexpr StageText kStages[] = {
-    {"graph", "graph.graph", print_graph},          {"loops", "loops.loops", print_loops},
-    {"schedule", "schedule.txt", print_schedule},   {"kernels", "kernels.kernels", print_kernels},
-    {"plan", "plan.txt", print_plan},               {"code", "code.cpp", print_code},
+    {"graph", "graph.graph", print_graph},
+    {"loops", "loops.loops", print_loops},
+    {"schedule", "schedule.txt", print_schedule},
+    {"kernels", "kernels.kernels", print_kernels},
+    {"plan", "plan.txt", print_plan},
+    {"code", "code.cpp", print_code},
 };
 
 }  // namespace
@@ -49,22 +56,25 @@ Result<int> dump(const DumpArguments& arguments) {
   for (std::size_t at = 0; at <= arguments.stages.size();) {
     const std::size_t end = std::min(arguments.stages.find(',', at), arguments.stages.size());
     const std::string word = arguments.stages.substr(at, end - at);
-    const auto* stage = std::find_if(std::begin(kStages), std::end(kStages), [&](const StageText& s) { return s.name == word; });
+    const auto* stage = std::find_if(std::begin(kStages), std::end(kStages),
+                                     [&](const StageText& s) { return s.name == word; });
     if (stage == std::end(kStages))
       return error("there is no stage '{}'; there are: {}", word,
                    join(kStages, ", ", [](const StageText& s) { return std::string(s.name); }));
     wanted.push_back(stage);
     at = end + 1;
   }
-  const std::shared_ptr<Compilation> c =
-      COIL_TRY(prepare_until(arguments.common, arguments.common.target == "interp" ? "lower" : "plan"));
+  const std::shared_ptr<Compilation> c = COIL_TRY(
+      prepare_until(arguments.common, arguments.common.target == "interp" ? "lower" : "plan"));
   if (!arguments.folder.empty()) COIL_TRY(make_folders(arguments.folder));
   for (const StageText* s : wanted) {
     const std::string text = s->print(*c);
     if (!arguments.folder.empty()) {
       COIL_TRY(write_file(str("{}/{}", arguments.folder, s->file), text));
     } else {
-      print(wanted.size() == 1 ? text : str("{}# ---- {} ----\n{}", s == wanted.front() ? "" : "\n", s->name, text));
+      print(wanted.size() == 1
+                ? text
+                : str("{}# ---- {} ----\n{}", s == wanted.front() ? "" : "\n", s->name, text));
     }
   }
   return kRight;

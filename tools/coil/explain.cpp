@@ -105,7 +105,8 @@ class StepPrinter {
       const Group& group = s.schedule.groups[*g];
       if (const auto* call = std::get_if<runtime::Call>(&plan)) {
         print(str("{}{} {}\n", number,
-                  terminal_.green(str("template {} with epilogue k{}", call->name, call->epilogue->kernel)),
+                  terminal_.green(
+                      str("template {} with epilogue k{}", call->name, call->epilogue->kernel)),
                   terminal_.bold(group.name)));
         const Structured& node = s.program.structured[group.node];
         source(s, node.name, node.from, node.locs, indent);
@@ -114,7 +115,8 @@ class StepPrinter {
                   terminal_.green(str("kernel k{}", std::get<runtime::Launch>(plan).kernel)),
                   terminal_.bold(group.name)));
       }
-      for_each_instance(group, [&](const Instance& i) { bodies(s, s.program.bodies[i.body], indent); });
+      for_each_instance(group,
+                        [&](const Instance& i) { bodies(s, s.program.bodies[i.body], indent); });
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
       print(str("{}{} {}\n", number,

@@ -27,8 +27,8 @@ struct Tally {
   bool ok = true;
 };
 
-void compare_call(const std::vector<Value>& found, const std::vector<Value>& expected, const std::string& suffix,
-                  const RunArguments& arguments, Tally& tally) {
+void compare_call(const std::vector<Value>& found, const std::vector<Value>& expected,
+                  const std::string& suffix, const RunArguments& arguments, Tally& tally) {
   const Terminal terminal(1);
   for (std::size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
     const std::optional<Tensor> x = i < found.size() ? as_tensor(found[i]) : std::nullopt;
@@ -37,7 +37,9 @@ void compare_call(const std::vector<Value>& found, const std::vector<Value>& exp
     if (!x && !y) continue;
     if (!x || !y) {
       tally.ok = false;
-      print(str("  {:12} {}\n", label, terminal.red(x ? "mismatch: the file has no such array" : "mismatch: the model has no such output")));
+      print(str("  {:12} {}\n", label,
+                terminal.red(x ? "mismatch: the file has no such array"
+                               : "mismatch: the model has no such output")));
       continue;
     }
     Tolerance tolerance = default_tolerance(y->dtype);
@@ -50,8 +52,11 @@ void compare_call(const std::vector<Value>& found, const std::vector<Value>& exp
       print(str("  {:12} {}\n", label, terminal.red("mismatch: " + c.mismatch)));
       continue;
     }
-    const std::string verdict = c.ok ? terminal.green("ok") : terminal.red(str("mismatch ({} of {}) {}", c.bad, c.count, c.mismatch));
-    print(str("  {:12} {:20} max abs {:<10.3g} max rel {:<10.3g} {}\n", label, describe(*x), c.largest_abs, c.largest_rel, verdict));
+    const std::string verdict =
+        c.ok ? terminal.green("ok")
+             : terminal.red(str("mismatch ({} of {}) {}", c.bad, c.count, c.mismatch));
+    print(str("  {:12} {:20} max abs {:<10.3g} max rel {:<10.3g} {}\n", label, describe(*x),
+              c.largest_abs, c.largest_rel, verdict));
   }
 }
 
@@ -62,13 +67,15 @@ int report(const Calls& found, const RunArguments& arguments, const Calls& expec
     const std::string suffix = k == 0 ? std::string() : str("_call{}", k + 1);
     if (k >= found.size() || k >= expected.size()) {
       tally.ok = false;
-      print(str("  {}\n", terminal.red(str("mismatch: {} calls ran, expected {}", found.size(), expected.size()))));
+      print(str("  {}\n", terminal.red(str("mismatch: {} calls ran, expected {}", found.size(),
+                                           expected.size()))));
       break;
     }
     compare_call(found[k], expected[k], suffix, arguments, tally);
   }
-  print(str("{}: {} array{} compared in {} call{}\n", tally.ok ? terminal.green("ok") : terminal.red("mismatch"),
-            tally.compared, tally.compared == 1 ? "" : "s", found.size(), found.size() == 1 ? "" : "s"));
+  print(str("{}: {} array{} compared in {} call{}\n",
+            tally.ok ? terminal.green("ok") : terminal.red("mismatch"), tally.compared,
+            tally.compared == 1 ? "" : "s", found.size(), found.size() == 1 ? "" : "s"));
   return tally.ok ? kRight : kMismatch;
 }
 
@@ -99,10 +106,12 @@ Result<int> run(const RunArguments& arguments) {
     }
   }
   if (!arguments.outputs.empty()) COIL_TRY(write_outputs(arguments.outputs, outputs));
-  if (!arguments.expect.empty()) return report(outputs, arguments, COIL_TRY(read_outputs(arguments.expect)));
+  if (!arguments.expect.empty())
+    return report(outputs, arguments, COIL_TRY(read_outputs(arguments.expect)));
   for (std::size_t k = 0; k < outputs.size(); ++k)
     for (std::size_t i = 0; i < outputs[k].size(); ++i)
-      print(str("  out{}{:12} {}\n", i, k == 0 ? std::string() : str("_call{}", k + 1), shown(outputs[k][i])));
+      print(str("  out{}{:12} {}\n", i, k == 0 ? std::string() : str("_call{}", k + 1),
+                shown(outputs[k][i])));
   return kRight;
 }
 

@@ -39,12 +39,14 @@ class Counter {
         for (const PlanOperand& o : c->operands) buffers.insert(o.buffer);
         if (c->epilogue) buffers.insert(c->epilogue->buffers.begin(), c->epilogue->buffers.end());
         buffers.erase(runtime::kBlockBuffer);
-        std::erase_if(buffers, [&](u32 b) { return plan.buffers[b].where == runtime::Where::Nowhere; });
+        std::erase_if(buffers,
+                      [&](u32 b) { return plan.buffers[b].where == runtime::Where::Nowhere; });
       } else if (const auto* copy = std::get_if<CopyStep>(&step)) {
         buffers = {copy->from, copy->to};
       }
       for (u32 b : buffers)
-        if (const Result<i64> bytes = frame.eval(plan.buffers[b].bytes); bytes.ok()) out_.bytes_moved += *bytes;
+        if (const Result<i64> bytes = frame.eval(plan.buffers[b].bytes); bytes.ok())
+          out_.bytes_moved += *bytes;
     }
     for (const Plan& p : plan.subplans) count(p);
   }
@@ -54,8 +56,9 @@ class Counter {
   PlanStatistics& out_;
 };
 
-/// Operations beyond one for each point of each body. A reader of a body without a place of its own runs
-/// it at each of its points; what several readers of one kernel share is counted for each of them.
+/// Operations beyond one for each point of each body. A reader of a body without a place of its own
+/// runs it at each of its points; what several readers of one kernel share is counted for each of
+/// them.
 class Recomputed {
  public:
   Recomputed(const LoopProgram& program, const Schedule& schedule)
@@ -71,7 +74,8 @@ class Recomputed {
       const BodyId id = schedule_.recomputed.get(b);
       if (!id.valid()) continue;
       const std::vector<Inst>& insts = program_.bodies[id].insts;
-      const auto ops = std::count_if(insts.begin(), insts.end(), [](const Inst& i) { return i.kind == InstKind::Op; });
+      const auto ops = std::count_if(insts.begin(), insts.end(),
+                                     [](const Inst& i) { return i.kind == InstKind::Op; });
       total += std::max(0.0, runs(id, b) - points(id)) * static_cast<double>(ops);
     }
     return static_cast<i64>(total);
@@ -80,7 +84,8 @@ class Recomputed {
  private:
   double points(BodyId id) const {
     double points = 1;
-    for (const Dim& d : program_.bodies[id].dims) points *= static_cast<double>(likely(program_, d.extent));
+    for (const Dim& d : program_.bodies[id].dims)
+      points *= static_cast<double>(likely(program_, d.extent));
     return points;
   }
   /// How often a body without a place runs, over all its readers.
@@ -107,7 +112,8 @@ PlanStatistics statistics(const Compilation& compilation, const std::vector<Valu
   PlanStatistics out;
   const Model& model = *compilation.model;
   runtime::ThreadPool pool(1);
-  CallContext context{model, std::vector<i64>(model.plan.symbols.size()), std::vector<double>(model.plan.scalars.size()), pool};
+  CallContext context{model, std::vector<i64>(model.plan.symbols.size()),
+                      std::vector<double>(model.plan.scalars.size()), pool};
   if (!bind_inputs(model.plan, inputs, context).ok()) return out;
   Counter(context, out).count(model.plan);
   out.recomputed = Recomputed(compilation.program, compilation.schedule).count();

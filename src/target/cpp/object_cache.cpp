@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMark = "coil object 1 ";  // then 64 digits of checksum, at the end of the file
+constexpr std::string_view kMark =
+    "coil object 1 ";  // then 64 digits of checksum, at the end of the file
 constexpr std::size_t kTrailer = kMark.size() + 64;
 
 /// A loader ignores what follows the last section, so the checksum can stand there.
@@ -57,7 +58,8 @@ std::vector<ObjectCache::Entry> ObjectCache::entries() const {
   std::error_code problem;
   for (const fs::directory_entry& e : fs::directory_iterator(folder_ + "/objects", problem)) {
     const Result<std::string> bytes = read_file(e.path().string());
-    out.push_back({e.path().string(), bytes.ok() ? static_cast<i64>(bytes->size()) : 0, bytes.ok() && is_sound(*bytes)});
+    out.push_back({e.path().string(), bytes.ok() ? static_cast<i64>(bytes->size()) : 0,
+                   bytes.ok() && is_sound(*bytes)});
   }
   std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
   return out;

@@ -1,6 +1,6 @@
 #pragma once
-// Compiled libraries on disk, by key. Safe with several processes: entries are written by rename and
-// checked by length and checksum before they are loaded; a damaged one counts as absent.
+// Compiled libraries on disk, by key. Safe with several processes: entries are written by rename
+// and checked by length and checksum before they are loaded; a damaged one counts as absent.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
-// The skeleton of a kernel's function: arguments, units of work, lanes and their tail, loops of stages.
+// The skeleton of a kernel's function: arguments, units of work, lanes and their tail, loops of
+// stages.
 
 #include "target/cpp/print.h"
 
@@ -14,12 +15,18 @@ namespace {
 class KernelPrinter {
  public:
   KernelPrinter(const Kernel& kernel, std::string function)
-      : kernel_(kernel), syms_(*kernel.syms), function_(std::move(function)), index_(syms_),
+      : kernel_(kernel),
+        syms_(*kernel.syms),
+        function_(std::move(function)),
+        index_(syms_),
         insts_(kernel, index_, out_) {}
 
   std::string run() {
-    out_.line("extern \"C\" void {}(void* const* buffers, const i64* symbols, const f64* scalars, i64 lo, "
-              "i64 hi, Fault* fault) {{", function_);
+    out_.line(
+        "extern \"C\" void {}(void* const* buffers, const i64* symbols, const f64* scalars, i64 "
+        "lo, "
+        "i64 hi, Fault* fault) {{",
+        function_);
     out_.indent();
     arguments();
     if (kernel_.closes()) closing();
@@ -43,7 +50,8 @@ class KernelPrinter {
       if (b.kept) {
         out_.line("alignas(64) {} buf{}[{}];", type, i, elements_of(b));
       } else {
-        out_.line("{0}{1}* const buf{2} = ({0}{1}*)buffers[{3}];", b.written ? "" : "const ", type, i, argument++);
+        out_.line("{0}{1}* const buf{2} = ({0}{1}*)buffers[{3}];", b.written ? "" : "const ", type,
+                  i, argument++);
       }
     }
     for (std::size_t i = 0; i < kernel_.symbols.size(); ++i) {
@@ -88,8 +96,8 @@ class KernelPrinter {
       if (kernel_.grid[a].var == kernel_.lane_axis()) lane_extent = kernel_.grid[a].extent;
     }
     if (lanes) {
-      out_.line("const i64 chunks = ({} + {}) / {};", index_.scalar(lane_extent), kernel_.mapping.chunk - 1,
-                kernel_.mapping.chunk);
+      out_.line("const i64 chunks = ({} + {}) / {};", index_.scalar(lane_extent),
+                kernel_.mapping.chunk - 1, kernel_.mapping.chunk);
       out_.raw_line("const i64 chunk = rest % chunks;");
       out_.raw_line("rest /= chunks;");
     }
@@ -109,7 +117,8 @@ class KernelPrinter {
     const std::string p = index_.scalar(axis);
     index_.set_lanes(axis, true);
     out_.line("i64 {} = chunk * {};", p, kernel_.mapping.chunk);
-    out_.line("const i64 end = min({} + i64({}), i64({}));", p, kernel_.mapping.chunk, index_.scalar(extent));
+    out_.line("const i64 end = min({} + i64({}), i64({}));", p, kernel_.mapping.chunk,
+              index_.scalar(extent));
     out_.line("for (; {0} + 16 <= end; {0} += 16) {{", p);
     out_.indent();
     stages();
@@ -154,7 +163,8 @@ class KernelPrinter {
     insts_.set_positions(row_major(s.loop), row_major(axes));
     declare_carried(s);
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
-      out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a), index_.scalar(s.loop[a].extent));
+      out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a),
+                index_.scalar(s.loop[a].extent));
       out_.indent();
     }
     innermost(s);
@@ -178,7 +188,8 @@ class KernelPrinter {
     return slots;
   }
 
-  /// In steps of the innermost axis that all slots of all accumulators share; 0: they last the whole loop.
+  /// In steps of the innermost axis that all slots of all accumulators share; 0: they last the
+  /// whole loop.
   u32 block_of(const Stage& s) const {
     for (const KernelInst& i : s.insts)
       if (i.kind == KernelOp::Accumulate) return i.inst.tree.block;
@@ -319,7 +330,8 @@ class KernelPrinter {
       out_.raw_line("}");
       for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
         for (std::size_t v = 0; v < c.values.size(); ++v)
-          out_.line("{} = {};", InstPrinter::slot_name(i.accumulator, slot, v), insts_.constant(c.identity[v], index_.lanes_on()));
+          out_.line("{} = {};", InstPrinter::slot_name(i.accumulator, slot, v),
+                    insts_.constant(c.identity[v], index_.lanes_on()));
       out_.dedent();
       out_.raw_line("}");
     }
@@ -331,10 +343,12 @@ class KernelPrinter {
     const ops::Combine& c = kernel_.combines[i.inst.combine];
     const auto names = [&](u32 slot) {
       std::vector<std::string> out;
-      for (std::size_t v = 0; v < c.values.size(); ++v) out.push_back(InstPrinter::slot_name(i.accumulator, slot, v));
+      for (std::size_t v = 0; v < c.values.size(); ++v)
+        out.push_back(InstPrinter::slot_name(i.accumulator, slot, v));
       return out;
     };
-    for (u32 slot = 1; slot < i.inst.tree.accs; ++slot) insts_.combine(c, names(0), names(slot), index_.lanes_on());
+    for (u32 slot = 1; slot < i.inst.tree.accs; ++slot)
+      insts_.combine(c, names(0), names(slot), index_.lanes_on());
     return lanes_in_loop(s) ? fold_lanes(c, i) : names(0);
   }
 

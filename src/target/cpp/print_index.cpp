@@ -5,7 +5,9 @@
 namespace coil::cpp {
 namespace {
 
-std::string as_vector(const IndexText& t) { return t.lanes ? t.text : str("splat16(i64({}))", t.text); }
+std::string as_vector(const IndexText& t) {
+  return t.lanes ? t.text : str("splat16(i64({}))", t.text);
+}
 
 }  // namespace
 
@@ -31,9 +33,12 @@ IndexText IndexPrinter::print(sym::Expr e, bool lane_axis_varies) const {
     for (std::size_t i = 1; i < operands.size(); ++i) all = operation(op, function, all, at(i));
     return all;
   };
-  const auto not_negative = [&] { return syms_.range(operands[0]).lo >= 0 && syms_.range(operands[1]).lo > 0; };
+  const auto not_negative = [&] {
+    return syms_.range(operands[0]).lo >= 0 && syms_.range(operands[1]).lo > 0;
+  };
   switch (syms_.kind(e)) {
-    case sym::Kind::Const: return {literal(ops::Scalar::of_int(DType::i64, *syms_.as_const(e))), false};
+    case sym::Kind::Const:
+      return {literal(ops::Scalar::of_int(DType::i64, *syms_.as_const(e))), false};
     case sym::Kind::Var: {
       auto it = names_.find(e);
       COIL_CHECK(it != names_.end(), "{} has no name here", syms_.text(e));
@@ -56,7 +61,9 @@ IndexText IndexPrinter::print(sym::Expr e, bool lane_axis_varies) const {
     case sym::Kind::Select: {
       const IndexText c = at(0), yes = at(1), no = at(2);
       if (c.lanes || yes.lanes || no.lanes)
-        return {str("where(ne({}, splat16(i64(0))), {}, {})", as_vector(c), as_vector(yes), as_vector(no)), true};
+        return {str("where(ne({}, splat16(i64(0))), {}, {})", as_vector(c), as_vector(yes),
+                    as_vector(no)),
+                true};
       return {str("({} ? {} : {})", c.text, yes.text, no.text), false};
     }
   }

@@ -20,7 +20,9 @@ class IndexPrinter {
  public:
   explicit IndexPrinter(const sym::Arena& syms) : syms_(syms) {}
 
-  void name(sym::Expr var, std::string text, bool lanes = false) { names_[var] = {std::move(text), lanes}; }
+  void name(sym::Expr var, std::string text, bool lanes = false) {
+    names_[var] = {std::move(text), lanes};
+  }
   void set_lanes(sym::Expr axis, bool on) {
     lane_axis_ = axis;
     lanes_on_ = on;
@@ -37,8 +39,10 @@ class IndexPrinter {
   bool has_lane_variable(sym::Expr e) const;
 
  private:
-  IndexText operation(const char* scalar_op, const char* function, const IndexText& a, const IndexText& b) const;
-  IndexText comparison(const char* scalar_op, const char* function, const IndexText& a, const IndexText& b) const;
+  IndexText operation(const char* scalar_op, const char* function, const IndexText& a,
+                      const IndexText& b) const;
+  IndexText comparison(const char* scalar_op, const char* function, const IndexText& a,
+                       const IndexText& b) const;
   IndexText print(sym::Expr e, bool lane_axis_varies) const;
 
   const sym::Arena& syms_;

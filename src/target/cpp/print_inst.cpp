@@ -53,7 +53,8 @@ std::string InstPrinter::active(Val mask) const {
   return out.empty() ? lanes : str("bit_and({}, {})", out, lanes);
 }
 
-std::string InstPrinter::op_text(ops::ScalarOp op, DType result, const std::vector<std::string>& operands) const {
+std::string InstPrinter::op_text(ops::ScalarOp op, DType result,
+                                 const std::vector<std::string>& operands) const {
   const bool converts = op == ops::ScalarOp::cast || op == ops::ScalarOp::bitcast;
   if (!converts) return str("{}({})", spelling(op), comma(operands));
   return str("{}<{}>({})", spelling(op), cast_type(result), comma(operands));
@@ -77,7 +78,8 @@ void InstPrinter::print(const KernelInst& k) {
     case KernelOp::Store: return store(k);
     case KernelOp::Const: return define(inst, constant(inst.constant, lanes()));
     case KernelOp::Value:
-      return define(inst, lanes() ? index_.vector(inst.expr) : str("i64({})", index_.scalar(inst.expr)));
+      return define(inst,
+                    lanes() ? index_.vector(inst.expr) : str("i64({})", index_.scalar(inst.expr)));
     case KernelOp::Scalar: {
       std::size_t at = 0;
       while (kernel_.scalars[at] != inst.scalar) ++at;
@@ -120,18 +122,20 @@ void InstPrinter::load(const KernelInst& k) {
   const std::string mask = k.inst.mask.valid() ? active(k.inst.mask) : "";
   if (!lanes()) {
     if (!k.inst.mask.valid()) return define(k.inst, str("load1({})", a.pointer));
-    return define(k.inst, str("{} ? load1({}) : {}", value_name(k.inst.mask), a.pointer, literal(k.inst.other)));
+    return define(k.inst, str("{} ? load1({}) : {}", value_name(k.inst.mask), a.pointer,
+                              literal(k.inst.other)));
   }
   if (k.inst.mask.valid()) {
     const std::string loaded = a.stride == "1" ? str("load_mask({}, {})", a.pointer, mask)
                                                : str("gather({}, {}, {})", a.base, a.vector, mask);
-    return define(k.inst, str("where({}, {}, {})", use(k.inst.mask), loaded,
-                              constant(k.inst.other, true)));
+    return define(k.inst,
+                  str("where({}, {}, {})", use(k.inst.mask), loaded, constant(k.inst.other, true)));
   }
   if (a.stride == "0") return define(k.inst, str("splat16(load1({}))", a.pointer));
   if (a.stride.empty())
-    return define(k.inst, count_.empty() ? str("gather({}, {})", a.base, a.vector)
-                                         : str("gather({}, {}, {})", a.base, a.vector, active(Val())));
+    return define(k.inst, count_.empty()
+                              ? str("gather({}, {})", a.base, a.vector)
+                              : str("gather({}, {}, {})", a.base, a.vector, active(Val())));
   const std::string stride = a.stride == "1" ? "" : str(", {}", a.stride);
   const char* function = a.stride == "1" ? "load" : "load_strided";
   define(k.inst, count_.empty() ? str("{}({}{})", function, a.pointer, stride)
@@ -145,15 +149,16 @@ void InstPrinter::store(const KernelInst& k) {
   const std::string together = combine_function(inst.store_combine, inst.dtype);
   if (!lanes()) {
     const std::string guard = inst.mask.valid() ? str("if ({}) ", value_name(inst.mask)) : "";
-    const std::string stored = together.empty() ? value : str("{}(load1({}), {})", together, a.pointer, value);
+    const std::string stored =
+        together.empty() ? value : str("{}(load1({}), {})", together, a.pointer, value);
     out_.line("{}store1({}, {});", guard, a.pointer, stored);
     return;
   }
   const std::string on = active(inst.mask);
   const std::string mask = on.empty() ? "splat16(true)" : on;
   if (!together.empty()) {
-    out_.line("store_combined({}, {}, {}, {}, [](auto a, auto b) {{ return {}(a, b); }});", a.base, a.vector,
-              value, mask, together);
+    out_.line("store_combined({}, {}, {}, {}, [](auto a, auto b) {{ return {}(a, b); }});", a.base,
+              a.vector, value, mask, together);
   } else if (inst.mask.valid() && a.stride == "1") {
     out_.line("store_mask({}, {}, {});", a.pointer, value, mask);
   } else if (inst.mask.valid() || a.stride.empty() || a.stride == "0") {
@@ -179,13 +184,14 @@ void InstPrinter::index(const KernelInst& k) {
   const std::string at = position.valid() ? index_.scalar(position) : "i64(0)";
   std::string step = "i64(0)";
   if (lanes() && position.valid())
-    if (const std::optional<sym::Expr> s = syms_.stride(position, index_.lane_axis())) step = index_.scalar(*s);
+    if (const std::optional<sym::Expr> s = syms_.stride(position, index_.lane_axis()))
+      step = index_.scalar(*s);
   std::string on = active(inst.mask);
   if (!lanes()) on = inst.mask.valid() ? value_name(inst.mask) : "";
   if (on.empty()) on = lanes() ? "splat16(true)" : "true";
   out_.line("{} {} = cast<i64>({});", lanes() ? "i64x16" : "i64", name, use(inst.operands[0]));
-  out_.line("if (!check_index<{}>({}, {}, {}, fault, {}, {}, {})) return;", policy_name(inst.policy), name,
-            extent, on, site->second, at, step);
+  out_.line("if (!check_index<{}>({}, {}, {}, fault, {}, {}, {})) return;",
+            policy_name(inst.policy), name, extent, on, site->second, at, step);
   index_.name(inst.expr, name, lanes());
 }
 
@@ -212,7 +218,8 @@ std::vector<std::string> InstPrinter::lift(const Inst& inst, const std::string& 
     } else if (lifted[i].operands[0] == 0) {
       text = str("cast<{}>({})", cast_type(lifted[i].dtype), use(inst.operands[0]));
     } else {
-      text = lanes() ? index_.vector(loop_position_) : str("i64({})", index_.scalar(loop_position_));
+      text =
+          lanes() ? index_.vector(loop_position_) : str("i64({})", index_.scalar(loop_position_));
     }
     out_.line("const auto {} = {};", names.back(), text);
   }
@@ -251,7 +258,8 @@ void InstPrinter::accumulate(const KernelInst& k) {
   out_.indent();
   const std::vector<std::string> right = lift(k.inst, "e");
   std::vector<std::string> slots, left;
-  for (std::size_t i = 0; i < c.values.size(); ++i) slots.push_back(slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
+  for (std::size_t i = 0; i < c.values.size(); ++i)
+    slots.push_back(slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
   // Lanes past the end of the row leave their slot as it is.
   const bool guarded = !count_.empty() && lanes_in_loop_;
   left = slots;
@@ -277,8 +285,7 @@ void InstPrinter::scan(const KernelInst& k) {
   combine(c, carried, lift(k.inst, "e"), lanes());
   out_.dedent();
   out_.raw_line("}");
-  for (std::size_t i = 0; i < c.values.size(); ++i)
-    define(k.inst.results[i], carried[i]);
+  for (std::size_t i = 0; i < c.values.size(); ++i) define(k.inst.results[i], carried[i]);
 }
 
 }  // namespace coil::cpp

@@ -30,7 +30,8 @@ class InstPrinter {
   std::string active(Val mask) const;
   /// Prints the lifted element of a reduce or scan as new variables and returns their names.
   std::vector<std::string> lift(const Inst& inst, const std::string& prefix);
-  /// Row-major positions: along the stage's loop, for argmax, and of the point of grid and loop, for messages.
+  /// Row-major positions: along the stage's loop, for argmax, and of the point of grid and loop,
+  /// for messages.
   void set_positions(sym::Expr loop_position, sym::Expr point) {
     loop_position_ = loop_position;
     point_ = point;
@@ -52,7 +53,8 @@ class InstPrinter {
   void define(const Inst& inst, const std::string& text) { define(inst.results[0], text); }
   /// The name of a value; a scalar from outside of the lanes' loop is spread over them.
   std::string use(Val v) const;
-  std::string op_text(ops::ScalarOp op, DType result, const std::vector<std::string>& operands) const;
+  std::string op_text(ops::ScalarOp op, DType result,
+                      const std::vector<std::string>& operands) const;
   struct Address {
     std::string pointer;  // of the first lane, where the address is linear
     std::string vector;   // i64x16 of element offsets, where it is not

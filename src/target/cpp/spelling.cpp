@@ -12,8 +12,9 @@ using ops::ScalarOp;
 
 std::string_view spelling(ScalarOp op) {
   switch (op) {
-#define C(name, text) \
-  case ScalarOp::name: return text;
+#define C(name, text)  \
+  case ScalarOp::name: \
+    return text;
 #include "target/cpp/spelling.def"
 #undef C
   }

@@ -40,7 +40,8 @@ const std::string& prelude() {
       while (at < file.text.size()) {
         const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
         const std::string_view line = file.text.substr(at, end - at);
-        if (!line.starts_with("#include \"") && !line.starts_with("#pragma once")) out.append(line).append("\n");
+        if (!line.starts_with("#include \"") && !line.starts_with("#pragma once"))
+          out.append(line).append("\n");
         at = end + 1;
       }
     }
@@ -52,10 +53,13 @@ const std::string& prelude() {
 /// Spreads kernels over translation units so that their texts are about equally long; a function of
 /// the sources alone.
 std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sources) {
-  const std::size_t units = std::clamp<std::size_t>((sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
+  const std::size_t units = std::clamp<std::size_t>(
+      (sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
   std::vector<std::size_t> order(sources.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sources[a].size() > sources[b].size(); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].size() > sources[b].size();
+  });
   std::vector<std::vector<std::size_t>> out;
   std::vector<std::size_t> length;
   out.resize(std::min(units, sources.size()));
@@ -99,8 +103,11 @@ Result<Toolchain> find_toolchain(const Options& options, const std::string& sear
     if (path.empty() || stat(path.c_str(), &info) != 0) continue;
     return Toolchain{path, str("{} {} {}", path, info.st_size, info.st_mtime)};
   }
-  if (!wanted.empty()) return error("there is no C++ compiler '{}' (option cxx, $COIL_CXX)", wanted);
-  return error("no C++ compiler found (c++, g++ or clang++); install one, for example the package g++, or use --target interp");
+  if (!wanted.empty())
+    return error("there is no C++ compiler '{}' (option cxx, $COIL_CXX)", wanted);
+  return error(
+      "no C++ compiler found (c++, g++ or clang++); install one, for example the package g++, or "
+      "use --target interp");
 }
 
 std::vector<std::string> flags_for(Isa isa) {
@@ -109,7 +116,13 @@ std::vector<std::string> flags_for(Isa isa) {
     case Isa::Neon: return {};
     case Isa::Avx2: return {"-mavx2", "-mfma", "-mf16c"};
     case Isa::Avx512:
-      return {"-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mfma", "-mf16c", "-mprefer-vector-width=512"};
+      return {"-mavx512f",
+              "-mavx512vl",
+              "-mavx512bw",
+              "-mavx512dq",
+              "-mfma",
+              "-mf16c",
+              "-mprefer-vector-width=512"};
   }
   COIL_UNREACHABLE();
 }
@@ -120,13 +133,17 @@ std::string translation_unit(const std::vector<std::string>& kernels) {
   return out;
 }
 
-Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources, const Toolchain& toolchain, Isa isa,
+Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
+                                      const Toolchain& toolchain, Isa isa,
                                       const std::string& cache_dir, int processes) {
   LoadedKernels out;
   out.functions.resize(sources.size());
   if (sources.empty()) return out;
-  std::vector<std::string> flags = {"-std=gnu++20", "-O2", "-fPIC", "-shared", "-nostdlib", "-ffp-contract=off",
-                                    "-fno-math-errno", "-fno-exceptions", "-fno-rtti", "-w"};
+  std::vector<std::string> flags = {"-std=gnu++20",    "-O2",
+                                    "-fPIC",           "-shared",
+                                    "-nostdlib",       "-ffp-contract=off",
+                                    "-fno-math-errno", "-fno-exceptions",
+                                    "-fno-rtti",       "-w"};
   for (const std::string& f : flags_for(isa)) flags.push_back(f);
   if (isa == Isa::Plain) flags.push_back("-DCOIL_FORCE_PLAIN");
   const ObjectCache cache(cache_dir);
@@ -137,7 +154,8 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources, c
     for (std::size_t i : kernels) texts.push_back(sources[i]);
     u.kernels = std::move(kernels);
     u.text = translation_unit(texts);
-    u.key = sha256_hex(toolchain.identity + "\n" + join(flags, " ", [](const std::string& f) { return f; }) + "\n" + u.text);
+    u.key = sha256_hex(toolchain.identity + "\n" +
+                       join(flags, " ", [](const std::string& f) { return f; }) + "\n" + u.text);
     u.library = cache.find(u.key);
     (u.library.empty() ? out.compiled : out.cached) += 1;
     units.push_back(std::move(u));
@@ -164,7 +182,8 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources, c
       commands.push_back(std::move(command));
       pending.push_back(&u);
     }
-    const std::vector<ProcessResult> results = COIL_TRY(run_processes(commands, std::max(1, processes)));
+    const std::vector<ProcessResult> results =
+        COIL_TRY(run_processes(commands, std::max(1, processes)));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i].exit_code != 0) return compiler_error(toolchain, results[i]);
       pending[i]->library = COIL_TRY(cache.store(pending[i]->key, pending[i]->library));

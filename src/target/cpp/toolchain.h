@@ -1,5 +1,6 @@
 #pragma once
-// From C++ text to loaded functions: finds a compiler, runs it in parallel, keeps objects in the cache.
+// From C++ text to loaded functions: finds a compiler, runs it in parallel, keeps objects in the
+// cache.
 
 #include <memory>
 #include <string>
@@ -34,7 +35,8 @@ struct LoadedKernels {
 };
 
 /// Compiles `sources`, functions named k0, k1, ..., and loads them. `cache_dir` "" keeps nothing.
-Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources, const Toolchain& toolchain, Isa isa,
+Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
+                                      const Toolchain& toolchain, Isa isa,
                                       const std::string& cache_dir, int processes);
 
 }  // namespace coil::cpp

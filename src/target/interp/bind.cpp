@@ -133,19 +133,18 @@ Result<bool> solve(const Equation& equation, const LoopProgram& program, Env& en
 
 Status solve_all(const LoopProgram& program, std::vector<Equation> equations, Env& env) {
   // Dims that are a variable alone come first: what else they say is then a check.
-  std::ranges::stable_partition(equations, [&](const Equation& e) {
-    return program.syms->kind(e.expr) == sym::Kind::Var;
-  });
+  std::ranges::stable_partition(
+      equations, [&](const Equation& e) { return program.syms->kind(e.expr) == sym::Kind::Var; });
   for (bool progress = true; progress;) {
     progress = false;
-    for (const Equation& equation : equations)
-      progress |= COIL_TRY(solve(equation, program, env));
+    for (const Equation& equation : equations) progress |= COIL_TRY(solve(equation, program, env));
   }
   for (const Equation& equation : equations) {
     const std::optional<i64> expected = env.eval(equation.expr);
     if (expected == equation.value) continue;
     const std::string text = program.syms->text(equation.expr);
-    if (!expected) return error("{} is {}, which '{}' cannot be", equation.where, equation.value, text);
+    if (!expected)
+      return error("{} is {}, which '{}' cannot be", equation.where, equation.value, text);
     const std::string number = str("{}", *expected);
     return error("{} is {}, expected {}{}", equation.where, equation.value,
                  text == number ? "" : text + " = ", number);

@@ -62,12 +62,11 @@ void BodyRunner::find_deferred() {
       bool masked_use = false;
       bool other_use = false;
       for (const Inst& inst : body_.insts) {
-        const bool uses = std::ranges::any_of(inst.index, [&](sym::Expr e) {
-          return program_.syms->uses(e, index.inst->expr);
-        });
+        const bool uses = std::ranges::any_of(
+            inst.index, [&](sym::Expr e) { return program_.syms->uses(e, index.inst->expr); });
         (inst.mask.valid() ? masked_use : other_use) |= uses;
-        other_use |= inst.kind == InstKind::Value &&
-                     program_.syms->uses(inst.expr, index.inst->expr);
+        other_use |=
+            inst.kind == InstKind::Value && program_.syms->uses(inst.expr, index.inst->expr);
       }
       index.deferred = masked_use && !other_use;
     }
@@ -112,9 +111,7 @@ Status BodyRunner::prepare_inst(InstCode& code) {
       fill(value, frame_.widen(), lanes, column_of(inst.results[0]));
       return Ok{};
     }
-    case InstKind::Value:
-      code.value.emplace(inst.expr, variables_, frame_.env());
-      return Ok{};
+    case InstKind::Value: code.value.emplace(inst.expr, variables_, frame_.env()); return Ok{};
     case InstKind::Index:
       bad_[code.column].assign(static_cast<std::size_t>(lanes), 0);
       raw_[code.column].assign(static_cast<std::size_t>(lanes), 0);
@@ -129,8 +126,8 @@ Status BodyRunner::prepare_inst(InstCode& code) {
 Status BodyRunner::prepare_element(InstCode& code) {
   const Inst& inst = *code.inst;
   ElementCode element;
-  element.memory = COIL_TRY(inst.kind == InstKind::Load ? frame_.read(inst.buffer)
-                                                        : frame_.define(inst.buffer));
+  element.memory =
+      COIL_TRY(inst.kind == InstKind::Load ? frame_.read(inst.buffer) : frame_.define(inst.buffer));
   const Memory& memory = *element.memory;
   bool linear = memory.is_strided();
   element.within = true;
@@ -219,12 +216,14 @@ void BodyRunner::set_columns(i64 first_point, i64 first_step, i64 steps) {
   for (std::size_t d = extents_.size(); d-- > parallel_dims_;) {
     i64* column = columns_[d].data();
     for (i64 s = 0; s < steps_; ++s)
-      std::fill_n(column + s * points_, points_, (first_step + s) / repeat % std::max<i64>(extents_[d], 1));
+      std::fill_n(column + s * points_, points_,
+                  (first_step + s) / repeat % std::max<i64>(extents_[d], 1));
     repeat *= std::max<i64>(extents_[d], 1);
   }
 }
 
-/// A parallel dim whose value changes every `repeat_each` points; the row stands `repeat_all` times.
+/// A parallel dim whose value changes every `repeat_each` points; the row stands `repeat_all`
+/// times.
 void BodyRunner::set_column(std::size_t dim, i64 first, i64 count, i64 repeat_each,
                             i64 repeat_all) {
   i64* column = columns_[dim].data();
@@ -301,8 +300,7 @@ void BodyRunner::run_reduce(InstCode& code, Reduction& reduction) {
   std::vector<const std::byte*> operands;
   for (Val v : code.inst->operands) operands.push_back(column_of(v));
   for (i64 i = 0; i < lanes_; ++i) scratch_[i] = first_step_ + i / points_;
-  reduction.accumulate(first_step_, steps_,
-                       code.combine->lift(lanes_, operands, scratch_.data()));
+  reduction.accumulate(first_step_, steps_, code.combine->lift(lanes_, operands, scratch_.data()));
 }
 
 Status run_body(Frame& frame, const Body& body) { return BodyRunner(frame, body).run(); }

@@ -12,8 +12,8 @@ namespace coil::interp {
 struct ElementCode {
   MemoryRef memory;
   std::vector<IndexCode> index;
-  std::optional<Linear> address;  // where all of it is linear
-  bool within = false;            // provably in bounds at every point
+  std::optional<Linear> address;      // where all of it is linear
+  bool within = false;                // provably in bounds at every point
   std::vector<std::size_t> deferred;  // index columns that are checked here, not where made
 };
 
@@ -21,16 +21,16 @@ struct ElementCode {
 struct InstCode {
   const Inst* inst = nullptr;
   std::optional<ElementCode> element;
-  std::optional<IndexCode> value;     // Value
-  std::size_t column = 0;             // Index: the column it makes
-  i64 extent = 0;                     // Index
-  bool deferred = false;              // Index: only masked elements use it, so they check it
+  std::optional<IndexCode> value;  // Value
+  std::size_t column = 0;          // Index: the column it makes
+  i64 extent = 0;                  // Index
+  bool deferred = false;           // Index: only masked elements use it, so they check it
   std::optional<CombineCode> combine;
-  std::vector<Bytes> state;           // Scan: what went before
+  std::vector<Bytes> state;  // Scan: what went before
 };
 
-/// Points are ordered row-major over parallel dims, then the inner (reduce or scan) dims. A chunk is
-/// `points_` neighbours in the parallel space by `steps_` in the inner one, inner-major.
+/// Points are ordered row-major over parallel dims, then the inner (reduce or scan) dims. A chunk
+/// is `points_` neighbours in the parallel space by `steps_` in the inner one, inner-major.
 class BodyRunner {
  public:
   BodyRunner(Frame& frame, const Body& body);
@@ -71,18 +71,18 @@ class BodyRunner {
   const LoopProgram& program_;
   std::vector<InstCode> before_, reduces_, after_;
 
-  std::vector<i64> extents_;           // of the dims
+  std::vector<i64> extents_;  // of the dims
   std::size_t parallel_dims_ = 0;
-  i64 all_points_ = 1, all_steps_ = 1;  // of the parallel and the inner space
-  i64 max_points_ = 1, max_steps_ = 1;  // of a chunk
+  i64 all_points_ = 1, all_steps_ = 1;                       // of the parallel and the inner space
+  i64 max_points_ = 1, max_steps_ = 1;                       // of a chunk
   i64 points_ = 0, steps_ = 0, first_step_ = 0, lanes_ = 0;  // of the present chunk
 
   std::vector<sym::Expr> variables_;  // dims, then indices
   std::vector<Bounds> bounds_;
   std::vector<std::vector<i64>> columns_;
   std::vector<const i64*> column_data_;
-  std::vector<std::vector<u8>> bad_;        // by column: index out of bounds
-  std::vector<std::vector<i64>> raw_;       // by column: index as given
+  std::vector<std::vector<u8>> bad_;   // by column: index out of bounds
+  std::vector<std::vector<i64>> raw_;  // by column: index as given
   std::vector<i64> address_, scratch_;
   std::vector<Bytes> values_;  // by Val
 };

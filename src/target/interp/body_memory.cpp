@@ -63,8 +63,7 @@ Status BodyRunner::run_index(InstCode& code) {
   for (i64 i = 0; i < lanes_; ++i) {
     i64 x = given[i];
     if (code.inst->policy == IndexPolicy::Wrap && x < 0) x += code.extent;
-    if (code.inst->policy == IndexPolicy::Clamp)
-      x = std::max<i64>(std::min(x, code.extent - 1), 0);
+    if (code.inst->policy == IndexPolicy::Clamp) x = std::max<i64>(std::min(x, code.extent - 1), 0);
     const bool bad = x < 0 || x >= code.extent;
     column[i] = bad ? 0 : x;
     bad_[code.column][i] = bad;
@@ -77,9 +76,8 @@ Status BodyRunner::run_index(InstCode& code) {
 Error BodyRunner::index_error(const InstCode& code, i64 lane) const {
   std::string buffers;
   for (const Inst& inst : body_.insts)
-    if (std::ranges::any_of(inst.index, [&](sym::Expr e) {
-          return program_.syms->uses(e, code.inst->expr);
-        }))
+    if (std::ranges::any_of(inst.index,
+                            [&](sym::Expr e) { return program_.syms->uses(e, code.inst->expr); }))
       buffers = " of %" + program_.buffers[inst.buffer].name;
   std::string position;
   for (std::size_t d = 0; d < extents_.size(); ++d)
@@ -100,8 +98,7 @@ void BodyRunner::run_load(InstCode& code) {
   const i64 size = size_of(memory.dtype);
   for (i64 i = 0; i < lanes_; ++i)
     if (mask[i] != 0)
-      std::memcpy(out + i * size, memory.data + address_[i] * size,
-                  static_cast<std::size_t>(size));
+      std::memcpy(out + i * size, memory.data + address_[i] * size, static_cast<std::size_t>(size));
 }
 
 void BodyRunner::run_store(InstCode& code) {

@@ -126,7 +126,11 @@ std::vector<const std::byte*> CombineCode::lift(i64 n, std::span<const std::byte
 }
 
 Reduction::Reduction(CombineCode& combine, const ops::Tree& tree, i64 points, i64 extent)
-    : combine_(combine), tree_(tree), points_(points), extent_(extent), slots_(combine.count()),
+    : combine_(combine),
+      tree_(tree),
+      points_(points),
+      extent_(extent),
+      slots_(combine.count()),
       total_(combine.count()) {
   const i64 slots = i64{tree_.lanes} * tree_.accs;
   for (std::size_t k = 0; k < combine_.count(); ++k) {

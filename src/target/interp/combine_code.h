@@ -14,8 +14,8 @@ using Bytes = std::vector<std::byte>;
 /// The dtype in which a widened program holds `dtype`.
 DType held_dtype(DType dtype, bool widen);
 
-/// An op on `n` elements of the operands' and the result's own dtypes, which a widened program holds
-/// as f64 where they are floats.
+/// An op on `n` elements of the operands' and the result's own dtypes, which a widened program
+/// holds as f64 where they are floats.
 struct OpCall {
   ops::ScalarOp op;
   std::span<const DType> operands;

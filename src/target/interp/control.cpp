@@ -30,9 +30,8 @@ bool read_bool(const Memory& memory) {
 }
 
 Status run_if(Frame& frame, const Control& control, const If& branch) {
-  const bool taken = branch.condition.valid()
-                         ? frame.env().at(branch.condition) != 0
-                         : read_bool(*COIL_TRY(frame.read(branch.predicate)));
+  const bool taken = branch.condition.valid() ? frame.env().at(branch.condition) != 0
+                                              : read_bool(*COIL_TRY(frame.read(branch.predicate)));
   const std::vector<MemoryRef> operands = COIL_TRY(read_all(frame, control.operands));
   std::vector<MemoryRef> outputs =
       COIL_TRY(call(frame, control.programs[taken ? 0 : 1], operands, frame.env()));

@@ -32,7 +32,8 @@ template <class T>
 Result<Dense<T>> gather_dense(Frame& frame, const Access& access) {
   Dense<T> dense{access_shape(frame, access), {}};
   dense.data.resize(static_cast<std::size_t>(COIL_TRY(checked_numel(dense.shape))));
-  COIL_TRY(gather(frame, access, dense_dtype<T>(), reinterpret_cast<std::byte*>(dense.data.data())));
+  COIL_TRY(
+      gather(frame, access, dense_dtype<T>(), reinterpret_cast<std::byte*>(dense.data.data())));
   return dense;
 }
 template <class T>

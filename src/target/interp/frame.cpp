@@ -20,8 +20,8 @@ Result<MemoryRef> Frame::read(BufferId id) {
 Result<MemoryRef> Frame::define(BufferId id) {
   if (memory_.get(id)) return memory_.get(id);
   const Buffer& buffer = program_.buffers[id];
-  auto memory = std::make_shared<Memory>(
-      COIL_TRY(evaluate_layout(buffer, env_, held(buffer.dtype))));
+  auto memory =
+      std::make_shared<Memory>(COIL_TRY(evaluate_layout(buffer, env_, held(buffer.dtype))));
   COIL_TRY(allocate(*memory));
   if (buffer.starts.valid()) copy_memory(*COIL_TRY(read(buffer.starts)), *memory);
   memory_[id] = memory;
@@ -31,8 +31,8 @@ Result<MemoryRef> Frame::define(BufferId id) {
 Result<MemoryRef> Frame::in_stated_layout(BufferId id) {
   const MemoryRef memory = COIL_TRY(read(id));
   const Buffer& buffer = program_.buffers[id];
-  auto stated = std::make_shared<Memory>(
-      COIL_TRY(evaluate_layout(buffer, env_, held(buffer.dtype))));
+  auto stated =
+      std::make_shared<Memory>(COIL_TRY(evaluate_layout(buffer, env_, held(buffer.dtype))));
   COIL_CHECK(stated->shape == memory->shape, "%{} has another shape than stated", buffer.name);
   if (stated->same_layout(*memory)) return memory;
   COIL_TRY(allocate(*stated));

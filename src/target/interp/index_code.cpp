@@ -5,8 +5,12 @@
 namespace coil::interp {
 namespace {
 
-i64 wrapping_add(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b)); }
-i64 wrapping_mul(i64 a, i64 b) { return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b)); }
+i64 wrapping_add(i64 a, i64 b) {
+  return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b));
+}
+i64 wrapping_mul(i64 a, i64 b) {
+  return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b));
+}
 
 /// Floor division and its remainder; INT64_MIN / -1 wraps.
 i64 floor_div(i64 a, i64 b) {

@@ -94,7 +94,7 @@ class Results {
   const LoopProgram& program_;
   std::span<const runtime::Value> inputs_;
   const InterpOptions& options_;
-  std::vector<runtime::Tensor> spaces_;  // by output: all elements of its buffer, in order
+  std::vector<runtime::Tensor> spaces_;          // by output: all elements of its buffer, in order
   std::vector<std::pair<Memory, u32>> mutated_;  // new content and the input it goes to
 };
 

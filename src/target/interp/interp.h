@@ -26,9 +26,10 @@ class Interp {
   Interp& operator=(Interp&&) noexcept;
   ~Interp();
 
-  /// One call. `inputs` are as LoopProgram::inputs; complex tensors have a complex dtype. Results are
-  /// the outputs but for MutatedInput rows, which are written into the inputs when all went well;
-  /// then also the state changes. A result owns its memory unless the program says that it aliases.
+  /// One call. `inputs` are as LoopProgram::inputs; complex tensors have a complex dtype. Results
+  /// are the outputs but for MutatedInput rows, which are written into the inputs when all went
+  /// well; then also the state changes. A result owns its memory unless the program says that it
+  /// aliases.
   Result<std::vector<runtime::Value>> run(std::span<const runtime::Value> inputs);
 
   const LoopProgram& program() const;

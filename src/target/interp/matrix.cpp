@@ -166,7 +166,8 @@ ConvShape conv_shape(const Conv& conv, const Dense<T>& x, const Dense<T>& w, con
   const i64 ins = s.in_channels / s.groups;
   const i64 outs = s.out_channels / s.groups;
   COIL_CHECK(s.in_channels % s.groups == 0 && s.out_channels % s.groups == 0 &&
-                 y.shape[0] == s.batch && w.shape[0] == (conv.transposed ? s.in_channels : s.out_channels) &&
+                 y.shape[0] == s.batch &&
+                 w.shape[0] == (conv.transposed ? s.in_channels : s.out_channels) &&
                  w.shape[1] == (conv.transposed ? outs : ins),
              "convolution of shapes that do not fit");
   return s;

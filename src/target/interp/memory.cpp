@@ -28,8 +28,8 @@ i64 Memory::numel() const {
 }
 
 bool Memory::is_strided() const {
-  return std::ranges::all_of(
-      parts, [](const LayoutPart& p) { return p.factor == 1 && p.modulus == 0; });
+  return std::ranges::all_of(parts,
+                             [](const LayoutPart& p) { return p.factor == 1 && p.modulus == 0; });
 }
 
 void Memory::addresses(i64 start, i64 n, i64* out) const {
@@ -151,8 +151,7 @@ void copy_memory(const Memory& from, const Memory& to) {
   COIL_CHECK(from.shape == to.shape, "copy between different shapes");
   const i64 total = from.numel();
   if (total == 0) return;
-  if (from.same_layout(to) && from.dtype == to.dtype && from.space == total &&
-      to.space == total) {
+  if (from.same_layout(to) && from.dtype == to.dtype && from.space == total && to.space == total) {
     std::memcpy(to.data, from.data, static_cast<std::size_t>(total * size_of(from.dtype)));
     return;
   }

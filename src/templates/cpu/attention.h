@@ -5,12 +5,12 @@
 
 namespace coil::templates {
 
-/// Strides are in elements, in the order batch, head, row, column; 0 broadcasts. Key and value heads
-/// are shared by consecutive groups of heads / kv_heads query heads.
+/// Strides are in elements, in the order batch, head, row, column; 0 broadcasts. Key and value
+/// heads are shared by consecutive groups of heads / kv_heads query heads.
 ///
 /// A bool mask keeps where it is true; a float mask is added. `causal` keeps keys up to the query's
-/// own index. A row in which nothing is kept gives zeros. Accumulates in f32 (f64 for f64); the bits
-/// do not depend on the number of threads.
+/// own index. A row in which nothing is kept gives zeros. Accumulates in f32 (f64 for f64); the
+/// bits do not depend on the number of threads.
 struct AttentionArgs {
   i64 batch = 1, heads = 1, kv_heads = 1, q_len = 0, kv_len = 0, head_dim = 0, v_dim = 0;
   double scale = 1.0;

@@ -1,5 +1,5 @@
-// Attention: a task is a block of query rows of one head. Its scores over all keys stand in scratch,
-// so that softmax is exact (no rescaling) and the sums over keys have one order.
+// Attention: a task is a block of query rows of one head. Its scores over all keys stand in
+// scratch, so that softmax is exact (no rescaling) and the sums over keys have one order.
 
 #include "templates/cpu/attention.h"
 
@@ -43,8 +43,8 @@ void apply_mask(Acc* scores, i64 count, const void* mask, i64 stride) {
   const auto minus_infinity = kernel::splat16(Acc(-__builtin_inf()));
   for (i64 j = 0; j < count; j += 16) {
     const i64 n = smaller(16, count - j);
-    auto lanes = stride == 1 ? kernel::load_n(m + j, n)
-                             : kernel::load_strided_n(m + j * stride, stride, n);
+    auto lanes =
+        stride == 1 ? kernel::load_n(m + j, n) : kernel::load_strided_n(m + j * stride, stride, n);
     auto row = kernel::load_n(scores + j, n);
     if constexpr (kernel::kSame<T, kernel::b8>) {
       kernel::store_n(scores + j, kernel::where(lanes, row, minus_infinity), n);
@@ -68,8 +68,8 @@ MaskFunction<Acc> mask_function(DType dtype) {
   return r;
 }
 
-/// Replaces scores by exp(score - largest) and returns their sum; all zero, and 0, where every score
-/// is -inf. The row is readable up to the next multiple of 16.
+/// Replaces scores by exp(score - largest) and returns their sum; all zero, and 0, where every
+/// score is -inf. The row is readable up to the next multiple of 16.
 template <class Acc>
 Acc exponentials(Acc* scores, i64 count) {
   const i64 padded = round_up(count, 16);
@@ -182,8 +182,8 @@ struct AttentionTask {
     const Acc scale = static_cast<Acc>(a.scale);
     for (i64 j = 0; j < keys; ++j) s[j] *= scale;
     if (a.mask) {
-      const i64 offset = batch * a.mask_strides[0] + head * a.mask_strides[1] +
-                         (row + i) * a.mask_strides[2];
+      const i64 offset =
+          batch * a.mask_strides[0] + head * a.mask_strides[1] + (row + i) * a.mask_strides[2];
       call.mask(s, keys, advance(a.mask, offset, a.mask_dtype), a.mask_strides[3]);
     }
     if (a.causal) {
@@ -224,8 +224,10 @@ void run_attention(const AttentionArgs& a, runtime::ThreadPool& pool, void* scra
 
 void attention(const AttentionArgs& a, runtime::ThreadPool& pool, void* scratch) {
   if (a.batch <= 0 || a.heads <= 0 || a.q_len <= 0 || a.v_dim <= 0) return;
-  if (a.dtype == DType::f64) run_attention<double>(a, pool, scratch);
-  else run_attention<float>(a, pool, scratch);
+  if (a.dtype == DType::f64)
+    run_attention<double>(a, pool, scratch);
+  else
+    run_attention<float>(a, pool, scratch);
 }
 
 i64 attention_scratch_bytes(const AttentionArgs& a, int threads) {

@@ -30,21 +30,23 @@ struct TypeTag {
   using type = T;
 };
 
-#define COIL_FLOAT_CASES(F)                                            \
-  case DType::f32: F(TypeTag<float>{}); break;                         \
-  case DType::f64: F(TypeTag<double>{}); break;                        \
-  case DType::f16: F(TypeTag<kernel::f16>{}); break;                   \
-  case DType::bf16: F(TypeTag<kernel::bf16>{}); break;                 \
-  case DType::f8e4m3fn: F(TypeTag<kernel::f8e4m3fn>{}); break;         \
-  case DType::f8e5m2: F(TypeTag<kernel::f8e5m2>{}); break;
-#define COIL_INT_CASES(F)                       \
-  case DType::u8: F(TypeTag<u8>{}); break;      \
-  case DType::i8: F(TypeTag<i8>{}); break;      \
-  case DType::i16: F(TypeTag<i16>{}); break;    \
-  case DType::i32: F(TypeTag<i32>{}); break;    \
-  case DType::i64: F(TypeTag<i64>{}); break;    \
-  case DType::u16: F(TypeTag<u16>{}); break;    \
-  case DType::u32: F(TypeTag<u32>{}); break;    \
+#define COIL_FLOAT_CASES(F)                                    \
+  case DType::f32: F(TypeTag<float>{}); break;                 \
+  case DType::f64: F(TypeTag<double>{}); break;                \
+  case DType::f16: F(TypeTag<kernel::f16>{}); break;           \
+  case DType::bf16: F(TypeTag<kernel::bf16>{}); break;         \
+  case DType::f8e4m3fn: F(TypeTag<kernel::f8e4m3fn>{}); break; \
+  case DType::f8e5m2:                                          \
+    F(TypeTag<kernel::f8e5m2>{});                              \
+    break;
+#define COIL_INT_CASES(F)                    \
+  case DType::u8: F(TypeTag<u8>{}); break;   \
+  case DType::i8: F(TypeTag<i8>{}); break;   \
+  case DType::i16: F(TypeTag<i16>{}); break; \
+  case DType::i32: F(TypeTag<i32>{}); break; \
+  case DType::i64: F(TypeTag<i64>{}); break; \
+  case DType::u16: F(TypeTag<u16>{}); break; \
+  case DType::u32: F(TypeTag<u32>{}); break; \
   case DType::u64: F(TypeTag<u64>{}); break;
 // The rest of the enum, for switches without default.
 #define COIL_OTHER_CASES \

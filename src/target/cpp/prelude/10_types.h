@@ -227,8 +227,8 @@ COIL_INLINE vec<T, 2 * H> join(vec<T, H> lo, vec<T, H> hi) {
   if constexpr (!vec<T, 2 * H>::kNative) {
     return {lo, hi};
   } else if constexpr (H == 8) {
-    return {__builtin_shufflevector(lo.v, hi.v, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-                                    15)};
+    return {
+        __builtin_shufflevector(lo.v, hi.v, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
   } else if constexpr (H == 4) {
     return {__builtin_shufflevector(lo.v, hi.v, 0, 1, 2, 3, 4, 5, 6, 7)};
   } else {
@@ -247,8 +247,8 @@ COIL_INLINE vec<T, N> build(F f, int first = 0) {
   } else if constexpr (N == 16) {
     return {native<T, N>{f(first), f(first + 1), f(first + 2), f(first + 3), f(first + 4),
                          f(first + 5), f(first + 6), f(first + 7), f(first + 8), f(first + 9),
-                         f(first + 10), f(first + 11), f(first + 12), f(first + 13),
-                         f(first + 14), f(first + 15)}};
+                         f(first + 10), f(first + 11), f(first + 12), f(first + 13), f(first + 14),
+                         f(first + 15)}};
   } else if constexpr (N == 8) {
     return {native<T, N>{f(first), f(first + 1), f(first + 2), f(first + 3), f(first + 4),
                          f(first + 5), f(first + 6), f(first + 7)}};

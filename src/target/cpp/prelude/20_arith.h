@@ -8,49 +8,55 @@
 namespace COIL_KERNEL_NAMESPACE {
 
 // Defines NAME(a, b) on vectors from an expression on native vectors; NT is their type.
-#define COIL_LANEWISE1(NAME, ...)                         \
-  template <class T, int N>                               \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> a) {               \
-    if constexpr (vec<T, N>::kNative) {                   \
-      using NT [[maybe_unused]] = native<T, N>;           \
-      return {__VA_ARGS__};                               \
-    } else {                                              \
-      return {NAME(a.lo), NAME(a.hi)};                    \
-    }                                                     \
+#define COIL_LANEWISE1(NAME, ...)               \
+  template <class T, int N>                     \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> a) {     \
+    if constexpr (vec<T, N>::kNative) {         \
+      using NT [[maybe_unused]] = native<T, N>; \
+      return {__VA_ARGS__};                     \
+    } else {                                    \
+      return {NAME(a.lo), NAME(a.hi)};          \
+    }                                           \
   }
-#define COIL_LANEWISE2(NAME, ...)                                       \
-  template <class T, int N>                                             \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> a, vec<T, N> b) {                \
-    if constexpr (vec<T, N>::kNative) {                                 \
-      using NT [[maybe_unused]] = native<T, N>;                         \
-      using WT [[maybe_unused]] = native<wrapping<T>, N>;               \
-      using UT [[maybe_unused]] = native<uint_like<T>, N>;              \
-      return {__VA_ARGS__};                                             \
-    } else {                                                            \
-      return {NAME(a.lo, b.lo), NAME(a.hi, b.hi)};                      \
-    }                                                                   \
+#define COIL_LANEWISE2(NAME, ...)                          \
+  template <class T, int N>                                \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> a, vec<T, N> b) {   \
+    if constexpr (vec<T, N>::kNative) {                    \
+      using NT [[maybe_unused]] = native<T, N>;            \
+      using WT [[maybe_unused]] = native<wrapping<T>, N>;  \
+      using UT [[maybe_unused]] = native<uint_like<T>, N>; \
+      return {__VA_ARGS__};                                \
+    } else {                                               \
+      return {NAME(a.lo, b.lo), NAME(a.hi, b.hi)};         \
+    }                                                      \
   }
 
 // ---- integers wrap; floats are IEEE ----
 
 COIL_LANEWISE2(add, (NT)((WT)a.v + (WT)b.v))
 COIL_LANEWISE2(sub, (NT)((WT)a.v - (WT)b.v))
-COIL_LANEWISE2(mul, (NT)((WT)a.v * (WT)b.v))
+COIL_LANEWISE2(mul, (NT)((WT)a.v*(WT)b.v))
 
 template <class T, class = scalar<T>>
 COIL_INLINE T add(T a, T b) {
-  if constexpr (kIsFloat<T>) return a + b;
-  else return T(u64(a) + u64(b));
+  if constexpr (kIsFloat<T>)
+    return a + b;
+  else
+    return T(u64(a) + u64(b));
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T sub(T a, T b) {
-  if constexpr (kIsFloat<T>) return a - b;
-  else return T(u64(a) - u64(b));
+  if constexpr (kIsFloat<T>)
+    return a - b;
+  else
+    return T(u64(a) - u64(b));
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T mul(T a, T b) {
-  if constexpr (kIsFloat<T>) return a * b;
-  else return T(u64(a) * u64(b));
+  if constexpr (kIsFloat<T>)
+    return a * b;
+  else
+    return T(u64(a) * u64(b));
 }
 
 // ---- bits ----
@@ -59,8 +65,10 @@ COIL_INLINE T mul(T a, T b) {
 template <class To, class T, int N>
 COIL_INLINE vec<To, N> bitcast(vec<T, N> a) {
   static_assert(sizeof(To) == sizeof(T));
-  if constexpr (vec<T, N>::kNative) return {(native<To, N>)a.v};
-  else return {bitcast<To>(a.lo), bitcast<To>(a.hi)};
+  if constexpr (vec<T, N>::kNative)
+    return {(native<To, N>)a.v};
+  else
+    return {bitcast<To>(a.lo), bitcast<To>(a.hi)};
 }
 template <class To, class From>
 COIL_INLINE To bitcast(From a) {
@@ -70,7 +78,7 @@ COIL_INLINE To bitcast(From a) {
   return r;
 }
 
-COIL_LANEWISE2(bit_and, (NT)((UT)a.v & (UT)b.v))
+COIL_LANEWISE2(bit_and, (NT)((UT)a.v&(UT)b.v))
 COIL_LANEWISE2(bit_or, (NT)((UT)a.v | (UT)b.v))
 COIL_LANEWISE2(bit_xor, (NT)((UT)a.v ^ (UT)b.v))
 COIL_LANEWISE1(bit_not, (NT)(~(native<uint_like<T>, N>)a.v))
@@ -89,20 +97,26 @@ COIL_INLINE T bit_xor(T a, T b) {
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T bit_not(T a) {
-  if constexpr (kSame<T, bool>) return !a;
-  else return T(~a);
+  if constexpr (kSame<T, bool>)
+    return !a;
+  else
+    return T(~a);
 }
 
 /// Shifts by a compile-time count in 0..bits-1.
 template <int Count, class T, int N>
 COIL_INLINE vec<T, N> shl_by(vec<T, N> a) {
-  if constexpr (vec<T, N>::kNative) return {a.v << Count};
-  else return {shl_by<Count>(a.lo), shl_by<Count>(a.hi)};
+  if constexpr (vec<T, N>::kNative)
+    return {a.v << Count};
+  else
+    return {shl_by<Count>(a.lo), shl_by<Count>(a.hi)};
 }
 template <int Count, class T, int N>
 COIL_INLINE vec<T, N> shr_by(vec<T, N> a) {
-  if constexpr (vec<T, N>::kNative) return {a.v >> Count};
-  else return {shr_by<Count>(a.lo), shr_by<Count>(a.hi)};
+  if constexpr (vec<T, N>::kNative)
+    return {a.v >> Count};
+  else
+    return {shr_by<Count>(a.lo), shr_by<Count>(a.hi)};
 }
 template <int Count, class T>
 COIL_INLINE T shl_by(T a) {
@@ -133,19 +147,21 @@ COIL_INLINE mask<W, N> make_mask(vec<typename int_of_bytes<W>::s, N> lanes) {
   return mask<W, N>(lanes);
 }
 
-#define COIL_COMPARE(NAME, OP)                                                       \
-  template <class T, int N>                                                          \
-  COIL_INLINE vec<int_like<T>, N> NAME##_lanes(vec<T, N> a, vec<T, N> b) {           \
-    if constexpr (vec<T, N>::kNative) return {(native<int_like<T>, N>)(a.v OP b.v)}; \
-    else return {NAME##_lanes(a.lo, b.lo), NAME##_lanes(a.hi, b.hi)};                \
-  }                                                                                  \
-  template <class T, int N>                                                          \
-  COIL_INLINE mask<int(sizeof(T)), N> NAME(vec<T, N> a, vec<T, N> b) {               \
-    return mask<int(sizeof(T)), N>(NAME##_lanes(a, b));                              \
-  }                                                                                  \
-  template <class T, class = scalar<T>>                                                                 \
-  COIL_INLINE bool NAME(T a, T b) {                                                  \
-    return a OP b;                                                                   \
+#define COIL_COMPARE(NAME, OP)                                             \
+  template <class T, int N>                                                \
+  COIL_INLINE vec<int_like<T>, N> NAME##_lanes(vec<T, N> a, vec<T, N> b) { \
+    if constexpr (vec<T, N>::kNative)                                      \
+      return {(native<int_like<T>, N>)(a.v OP b.v)};                       \
+    else                                                                   \
+      return {NAME##_lanes(a.lo, b.lo), NAME##_lanes(a.hi, b.hi)};         \
+  }                                                                        \
+  template <class T, int N>                                                \
+  COIL_INLINE mask<int(sizeof(T)), N> NAME(vec<T, N> a, vec<T, N> b) {     \
+    return mask<int(sizeof(T)), N>(NAME##_lanes(a, b));                    \
+  }                                                                        \
+  template <class T, class = scalar<T>>                                    \
+  COIL_INLINE bool NAME(T a, T b) {                                        \
+    return a OP b;                                                         \
   }
 COIL_COMPARE(eq, ==)
 COIL_COMPARE(ne, !=)
@@ -156,12 +172,12 @@ COIL_COMPARE(ge, >=)
 #undef COIL_COMPARE
 
 // Logic on masks. The result has the width of the first operand.
-#define COIL_MASK2(NAME, ...)                                  \
-  template <int W, int V, int N>                               \
-  COIL_INLINE mask<W, N> NAME(mask<W, N> x, mask<V, N> y) {    \
-    vec<typename int_of_bytes<W>::s, N> a = x.v;               \
-    vec<typename int_of_bytes<W>::s, N> b = mask<W, N>(y).v;   \
-    return mask<W, N>(__VA_ARGS__);                            \
+#define COIL_MASK2(NAME, ...)                                \
+  template <int W, int V, int N>                             \
+  COIL_INLINE mask<W, N> NAME(mask<W, N> x, mask<V, N> y) {  \
+    vec<typename int_of_bytes<W>::s, N> a = x.v;             \
+    vec<typename int_of_bytes<W>::s, N> b = mask<W, N>(y).v; \
+    return mask<W, N>(__VA_ARGS__);                          \
   }
 COIL_MASK2(bit_and, bit_and(a, b))
 COIL_MASK2(bit_or, bit_or(a, b))
@@ -225,8 +241,10 @@ COIL_INLINE bool all(bool m) { return m; }
 
 template <class M, class T, int N>
 COIL_INLINE vec<T, N> select_lanes(vec<M, N> m, vec<T, N> a, vec<T, N> b) {
-  if constexpr (vec<T, N>::kNative) return {m.v ? a.v : b.v};
-  else return {select_lanes(m.lo, a.lo, b.lo), select_lanes(m.hi, a.hi, b.hi)};
+  if constexpr (vec<T, N>::kNative)
+    return {m.v ? a.v : b.v};
+  else
+    return {select_lanes(m.lo, a.lo, b.lo), select_lanes(m.hi, a.hi, b.hi)};
 }
 /// Lane by lane: m ? a : b.
 template <int W, class T, int N>
@@ -281,8 +299,10 @@ COIL_INLINE T shl(T a, T b) {
 template <class T, class = scalar<T>>
 COIL_INLINE T shr(T a, T b) {
   const bool inside = u64(b) < 8 * sizeof(T);
-  if constexpr (kIsSigned<T>) return T(a >> (inside ? int(b) : int(8 * sizeof(T) - 1)));
-  else return inside ? T(a >> int(b)) : T(0);
+  if constexpr (kIsSigned<T>)
+    return T(a >> (inside ? int(b) : int(8 * sizeof(T) - 1)));
+  else
+    return inside ? T(a >> int(b)) : T(0);
 }
 
 // ---- sign, absolute value ----
@@ -320,8 +340,8 @@ COIL_INLINE V copysign(V magnitude, V sign_of) {
   using T = elem<V>;
   using U = uint_like<T>;
   auto top = like<rebind<V, U>>(U(1) << (8 * sizeof(T) - 1));
-  return bitcast<T>(bit_or(bit_and(bitcast<U>(magnitude), bit_not(top)),
-                           bit_and(bitcast<U>(sign_of), top)));
+  return bitcast<T>(
+      bit_or(bit_and(bitcast<U>(magnitude), bit_not(top)), bit_and(bitcast<U>(sign_of), top)));
 }
 /// -1, 0 or 1; 0 for NaN, as in ATen.
 template <class V>
@@ -329,8 +349,10 @@ COIL_INLINE V sign(V a) {
   using T = elem<V>;
   const V zero = like<V>(T(0));
   V positive = where(gt(a, zero), like<V>(T(1)), zero);
-  if constexpr (kIsSigned<T>) return where(lt(a, zero), like<V>(T(-1)), positive);
-  else return positive;
+  if constexpr (kIsSigned<T>)
+    return where(lt(a, zero), like<V>(T(-1)), positive);
+  else
+    return positive;
 }
 template <class V>
 COIL_INLINE auto isnan(V a) {
@@ -339,10 +361,10 @@ COIL_INLINE auto isnan(V a) {
 template <class V>
 COIL_INLINE auto isinf(V a) {
   using T = elem<V>;
-  if constexpr (kIsFloat<T>) return eq(abs(a), like<V>(T(__builtin_inff())));
-  else return ne(a, a);
+  if constexpr (kIsFloat<T>)
+    return eq(abs(a), like<V>(T(__builtin_inff())));
+  else
+    return ne(a, a);
 }
 
 }  // namespace COIL_KERNEL_NAMESPACE
-
-

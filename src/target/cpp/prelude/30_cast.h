@@ -171,14 +171,19 @@ inline constexpr bool kIsNarrow =
 
 template <class To, class From>
 COIL_INLINE auto cast(From x) {
-  if constexpr (kIsNarrow<To>) return decode(encode(cast_scalar<f32>(x), To{}), To{});
-  else return cast_scalar<To>(x);
+  if constexpr (kIsNarrow<To>)
+    return decode(encode(cast_scalar<f32>(x), To{}), To{});
+  else
+    return cast_scalar<To>(x);
 }
 template <class To, class T, int N>
 COIL_INLINE auto cast(vec<T, N> a) {
-  if constexpr (kSame<To, bool>) return ne(a, splat<T, N>(T(0)));
-  else if constexpr (kIsNarrow<To>) return decode(encode(convert<f32>(a), To{}), To{});
-  else return convert<To>(a);
+  if constexpr (kSame<To, bool>)
+    return ne(a, splat<T, N>(T(0)));
+  else if constexpr (kIsNarrow<To>)
+    return decode(encode(convert<f32>(a), To{}), To{});
+  else
+    return convert<To>(a);
 }
 template <class To, int W, int N>
 COIL_INLINE auto cast(mask<W, N> m) {

@@ -80,23 +80,31 @@ COIL_INLINE V min_max_nan(V extreme_or_a, V b) {
 }
 template <class T, int N>
 COIL_INLINE vec<T, N> min(vec<T, N> a, vec<T, N> b) {
-  if constexpr (kIsFloat<T>) return min_max_nan(lesser(a, b), b);
-  else return lesser(a, b);
+  if constexpr (kIsFloat<T>)
+    return min_max_nan(lesser(a, b), b);
+  else
+    return lesser(a, b);
 }
 template <class T, int N>
 COIL_INLINE vec<T, N> max(vec<T, N> a, vec<T, N> b) {
-  if constexpr (kIsFloat<T>) return min_max_nan(greater(a, b), b);
-  else return greater(a, b);
+  if constexpr (kIsFloat<T>)
+    return min_max_nan(greater(a, b), b);
+  else
+    return greater(a, b);
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T min(T a, T b) {
-  if constexpr (kIsFloat<T>) return min_max_nan(lesser(a, b), b);
-  else return lesser(a, b);
+  if constexpr (kIsFloat<T>)
+    return min_max_nan(lesser(a, b), b);
+  else
+    return lesser(a, b);
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T max(T a, T b) {
-  if constexpr (kIsFloat<T>) return min_max_nan(greater(a, b), b);
-  else return greater(a, b);
+  if constexpr (kIsFloat<T>)
+    return min_max_nan(greater(a, b), b);
+  else
+    return greater(a, b);
 }
 // The other operand where one is NaN.
 template <class V>
@@ -136,7 +144,8 @@ COIL_INLINE f64 sqrt(f64 a) { return __builtin_sqrt(a); }
 
 // ---- rounding to whole numbers ----
 
-/// Nearest whole number, ties to even, by adding and taking away 2^mantissa; keeps the sign of zero.
+/// Nearest whole number, ties to even, by adding and taking away 2^mantissa; keeps the sign of
+/// zero.
 template <class V>
 COIL_INLINE V round_by_adding(V a) {
   using T = elem<V>;
@@ -152,52 +161,51 @@ COIL_INLINE V round_by_adding(V a) {
 #define COIL_ROUND_PORTABLE(CLANG, ...) __VA_ARGS__
 #endif
 #if COIL_KERNEL_AVX2 && !COIL_KERNEL_ELEMENTWISE
-#define COIL_ROUND_AVX2(MODE)                                                \
+#define COIL_ROUND_AVX2(MODE)                                                  \
   if constexpr (kIs<V, f32, 8>) return {__builtin_ia32_roundps256(a.v, MODE)}; \
   if constexpr (kIs<V, f64, 4>) return {__builtin_ia32_roundpd256(a.v, MODE)};
 #else
 #define COIL_ROUND_AVX2(MODE)
 #endif
 #if COIL_KERNEL_AVX512 && !COIL_KERNEL_ELEMENTWISE
-#define COIL_ROUND_AVX512(MODE)                                                               \
-  if constexpr (kIs<V, f32, 16>)                                                              \
-    return {__builtin_ia32_rndscaleps_mask(a.v, MODE, a.v, -1, 4)};                            \
+#define COIL_ROUND_AVX512(MODE)                                                                  \
+  if constexpr (kIs<V, f32, 16>) return {__builtin_ia32_rndscaleps_mask(a.v, MODE, a.v, -1, 4)}; \
   if constexpr (kIs<V, f64, 8>) return {__builtin_ia32_rndscalepd_mask(a.v, MODE, a.v, -1, 4)};
 #else
 #define COIL_ROUND_AVX512(MODE)
 #endif
 // NAME on vectors and scalars; the last argument is a body without machine instructions.
-#define COIL_ROUNDING(NAME, MODE, CLANG, SCALAR, ...)       \
-  template <class T, int N>                                 \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> a) {                 \
-    using V [[maybe_unused]] = vec<T, N>;                   \
-    if constexpr (!kIsFloat<T>) {                           \
-      return a;                                             \
-    } else if constexpr (!V::kNative) {                     \
-      return {NAME(a.lo), NAME(a.hi)};                      \
-    } else {                                                \
-      COIL_ROUND_AVX2(MODE)                                 \
-      COIL_ROUND_AVX512(MODE)                               \
-      COIL_ROUND_PORTABLE(CLANG, __VA_ARGS__)               \
-    }                                                       \
-  }                                                         \
-  template <class T, class = scalar<T>>                                        \
-  COIL_INLINE T NAME(T a) {                                 \
-    if constexpr (kSame<T, f32>) return SCALAR##f(a);       \
-    else if constexpr (kSame<T, f64>) return SCALAR(a);     \
-    else return a;                                          \
+#define COIL_ROUNDING(NAME, MODE, CLANG, SCALAR, ...) \
+  template <class T, int N>                           \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> a) {           \
+    using V [[maybe_unused]] = vec<T, N>;             \
+    if constexpr (!kIsFloat<T>) {                     \
+      return a;                                       \
+    } else if constexpr (!V::kNative) {               \
+      return {NAME(a.lo), NAME(a.hi)};                \
+    } else {                                          \
+      COIL_ROUND_AVX2(MODE)                           \
+      COIL_ROUND_AVX512(MODE)                         \
+      COIL_ROUND_PORTABLE(CLANG, __VA_ARGS__)         \
+    }                                                 \
+  }                                                   \
+  template <class T, class = scalar<T>>               \
+  COIL_INLINE T NAME(T a) {                           \
+    if constexpr (kSame<T, f32>)                      \
+      return SCALAR##f(a);                            \
+    else if constexpr (kSame<T, f64>)                 \
+      return SCALAR(a);                               \
+    else                                              \
+      return a;                                       \
   }
 
-COIL_ROUNDING(round, 8, __builtin_elementwise_roundeven, __builtin_rint,
-              return round_by_adding(a);)
-COIL_ROUNDING(floor, 9, __builtin_elementwise_floor, __builtin_floor,
-              V r = round_by_adding(a);
+COIL_ROUNDING(round, 8, __builtin_elementwise_roundeven, __builtin_rint, return round_by_adding(a);)
+COIL_ROUNDING(floor, 9, __builtin_elementwise_floor, __builtin_floor, V r = round_by_adding(a);
               return copysign(sub(r, where(gt(r, a), like<V>(T(1)), like<V>(T(0)))), a);)
-COIL_ROUNDING(ceil, 10, __builtin_elementwise_ceil, __builtin_ceil,
-              V r = round_by_adding(a);
+COIL_ROUNDING(ceil, 10, __builtin_elementwise_ceil, __builtin_ceil, V r = round_by_adding(a);
               return copysign(add(r, where(lt(r, a), like<V>(T(1)), like<V>(T(0)))), a);)
-COIL_ROUNDING(trunc, 11, __builtin_elementwise_trunc, __builtin_trunc,
-              V m = abs(a); V r = round_by_adding(m);
+COIL_ROUNDING(trunc, 11, __builtin_elementwise_trunc, __builtin_trunc, V m = abs(a);
+              V r = round_by_adding(m);
               return copysign(sub(r, where(gt(r, m), like<V>(T(1)), like<V>(T(0)))), a);)
 #undef COIL_ROUNDING
 
@@ -226,8 +234,10 @@ COIL_INLINE vec<T, N> fma(vec<T, N> a, vec<T, N> b, vec<T, N> c) {
     }
 #endif
     return build<T, N>([=](int i) {
-      if constexpr (sizeof(T) == 4) return __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
-      else return __builtin_fma(a.v[i], b.v[i], c.v[i]);
+      if constexpr (sizeof(T) == 4)
+        return __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+      else
+        return __builtin_fma(a.v[i], b.v[i], c.v[i]);
     });
 #endif
   }

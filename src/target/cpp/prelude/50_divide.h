@@ -79,18 +79,20 @@ COIL_INLINE vec<T, N> for_lanes(F f, vec<T, N> a, vec<T, N> b) {
 
 template <class T, int N>
 COIL_INLINE vec<T, N> float_quotient(vec<T, N> a, vec<T, N> b) {
-  if constexpr (vec<T, N>::kNative) return {a.v / b.v};
-  else return {float_quotient(a.lo, b.lo), float_quotient(a.hi, b.hi)};
+  if constexpr (vec<T, N>::kNative)
+    return {a.v / b.v};
+  else
+    return {float_quotient(a.lo, b.lo), float_quotient(a.hi, b.hi)};
 }
 
-#define COIL_DIVISION(NAME, WHAT)                                                       \
-  template <class T, int N>                                                             \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> a, vec<T, N> b) {                                \
-    return for_lanes([](T x, T y) { return divide_one<Division::WHAT>(x, y); }, a, b);  \
-  }                                                                                     \
-  template <class T, class = scalar<T>>                                                                    \
-  COIL_INLINE T NAME(T a, T b) {                                                        \
-    return divide_one<Division::WHAT>(a, b);                                            \
+#define COIL_DIVISION(NAME, WHAT)                                                      \
+  template <class T, int N>                                                            \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> a, vec<T, N> b) {                               \
+    return for_lanes([](T x, T y) { return divide_one<Division::WHAT>(x, y); }, a, b); \
+  }                                                                                    \
+  template <class T, class = scalar<T>>                                                \
+  COIL_INLINE T NAME(T a, T b) {                                                       \
+    return divide_one<Division::WHAT>(a, b);                                           \
   }
 COIL_DIVISION(floordiv, Floor)
 COIL_DIVISION(fmod, Fmod)
@@ -101,19 +103,25 @@ COIL_DIVISION(truncdiv_any, Trunc)
 /// a / b; integers truncate.
 template <class T, int N>
 COIL_INLINE vec<T, N> div(vec<T, N> a, vec<T, N> b) {
-  if constexpr (kIsFloat<T>) return float_quotient(a, b);
-  else return truncdiv_any(a, b);
+  if constexpr (kIsFloat<T>)
+    return float_quotient(a, b);
+  else
+    return truncdiv_any(a, b);
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T div(T a, T b) {
-  if constexpr (kIsFloat<T>) return a / b;
-  else return truncdiv_any(a, b);
+  if constexpr (kIsFloat<T>)
+    return a / b;
+  else
+    return truncdiv_any(a, b);
 }
 /// The quotient rounded towards zero.
 template <class T, int N>
 COIL_INLINE vec<T, N> truncdiv(vec<T, N> a, vec<T, N> b) {
-  if constexpr (kIsFloat<T>) return trunc(float_quotient(a, b));
-  else return truncdiv_any(a, b);
+  if constexpr (kIsFloat<T>)
+    return trunc(float_quotient(a, b));
+  else
+    return truncdiv_any(a, b);
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T truncdiv(T a, T b) {

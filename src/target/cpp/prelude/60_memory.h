@@ -85,11 +85,11 @@ COIL_INLINE vec<int_like<T>, 16> first_lanes(i64 n) {
 /// Copies n < 16 elements in pieces of 8, 4, 2 and 1.
 template <class T>
 COIL_INLINE void copy_first(T* to, const T* from, i64 n) {
-#define COIL_PIECE(COUNT)                             \
-  if (n & COUNT) {                                    \
-    __builtin_memcpy(to, from, COUNT * sizeof(T));    \
-    to += COUNT;                                      \
-    from += COUNT;                                    \
+#define COIL_PIECE(COUNT)                          \
+  if (n & COUNT) {                                 \
+    __builtin_memcpy(to, from, COUNT * sizeof(T)); \
+    to += COUNT;                                   \
+    from += COUNT;                                 \
   }
   COIL_PIECE(8)
   COIL_PIECE(4)
@@ -166,8 +166,7 @@ COIL_INLINE auto load_n(const T* p, i64 n) {
 /// Lane i is p[i * stride].
 template <class T>
 COIL_INLINE auto load_strided(const T* p, i64 stride) {
-  return memory_of<T>::widen(
-      build<raw_of<T>, 16>([=](int i) { return raw_at(p + i * stride); }));
+  return memory_of<T>::widen(build<raw_of<T>, 16>([=](int i) { return raw_at(p + i * stride); }));
 }
 template <class T>
 COIL_INLINE auto load_strided_n(const T* p, i64 stride, i64 n) {
@@ -208,8 +207,7 @@ template <class T, class I>
 COIL_INLINE auto gather(const T* base, vec<I, 16> index) {
   I at[16];
   to_array(index, at);
-  return memory_of<T>::widen(
-      build<raw_of<T>, 16>([&](int i) { return raw_at(base + at[i]); }));
+  return memory_of<T>::widen(build<raw_of<T>, 16>([&](int i) { return raw_at(base + at[i]); }));
 }
 template <class T>
 COIL_INLINE auto load1(const T* p) {
@@ -278,8 +276,10 @@ COIL_INLINE void store1(T* p, X x) {
 /// values of any width: `[](auto a, auto b) { return add(a, b); }`.
 template <class T, int N, class F>
 COIL_INLINE T fold(vec<T, N> a, F f) {
-  if constexpr (N > 2) return fold(f(low_half(a), high_half(a)), f);
-  else return f(get_lane(a, 0), get_lane(a, 1));
+  if constexpr (N > 2)
+    return fold(f(low_half(a), high_half(a)), f);
+  else
+    return f(get_lane(a, 0), get_lane(a, 1));
 }
 template <int W, int N, class F>
 COIL_INLINE bool fold(mask<W, N> m, F f) {

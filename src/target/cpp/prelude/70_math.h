@@ -13,18 +13,24 @@ namespace COIL_KERNEL_NAMESPACE {
 /// `convert` for vectors and scalars alike.
 template <class To, class V>
 COIL_INLINE rebind<V, To> cast_lanes(V x) {
-  if constexpr (traits<V>::lanes == 1) return To(x);
-  else return convert<To>(x);
+  if constexpr (traits<V>::lanes == 1)
+    return To(x);
+  else
+    return convert<To>(x);
 }
 template <class V>
 COIL_INLINE void store_lanes(V x, elem<V>* out) {
-  if constexpr (traits<V>::lanes == 1) *out = x;
-  else to_array(x, out);
+  if constexpr (traits<V>::lanes == 1)
+    *out = x;
+  else
+    to_array(x, out);
 }
 template <class V>
 COIL_INLINE V load_from(const elem<V>* in) {
-  if constexpr (traits<V>::lanes == 1) return *in;
-  else return load_lanes<elem<V>, traits<V>::lanes>(in);
+  if constexpr (traits<V>::lanes == 1)
+    return *in;
+  else
+    return load_lanes<elem<V>, traits<V>::lanes>(in);
 }
 
 /// c0 + c1*x + c2*x^2 + ...
@@ -67,7 +73,8 @@ COIL_INLINE V exp_tail(V r) {
 
 template <class V>
 COIL_INLINE V exp_f32(V x) {
-  // Beyond the clamp the result is 0 or infinite anyway. NaN stays NaN: lesser and greater keep `x`.
+  // Beyond the clamp the result is 0 or infinite anyway. NaN stays NaN: lesser and greater keep
+  // `x`.
   x = lesser(x, like<V>(89.0f));
   x = greater(x, like<V>(-105.0f));
   V n = round(mul(x, like<V>(1.44269504f)));
@@ -203,7 +210,7 @@ inline constexpr f32 kTrigLimit = 0x1p20f;
 
 template <class V>
 struct quarter_turns {
-  V rest;                // x - quadrant * pi/2, in [-pi/4, pi/4]
+  V rest;  // x - quadrant * pi/2, in [-pi/4, pi/4]
   rebind<V, i32> quadrant;
 };
 /// The reduction runs in f64: pi/2 in two parts, the product with the first (33 bits) exact.
@@ -316,19 +323,21 @@ COIL_INLINE V pow_f32(V x, V y) {
 
 // ---- names for every type ----
 
-#define COIL_MATH1(NAME)                                                        \
-  template <int N>                                                              \
-  COIL_INLINE vec<f32, N> NAME(vec<f32, N> x) {                                 \
-    return NAME##_f32(x);                                                       \
-  }                                                                             \
-  template <int N>                                                              \
-  COIL_INLINE vec<f64, N> NAME(vec<f64, N> x) {                                 \
-    return for_lanes([](f64 lane) { return __builtin_##NAME(lane); }, x);       \
-  }                                                                             \
-  template <class T, class = scalar<T>>                                                            \
-  COIL_INLINE T NAME(T x) {                                                     \
-    if constexpr (kSame<T, f32>) return NAME##_f32(x);                          \
-    else return __builtin_##NAME(x);                                            \
+#define COIL_MATH1(NAME)                                                  \
+  template <int N>                                                        \
+  COIL_INLINE vec<f32, N> NAME(vec<f32, N> x) {                           \
+    return NAME##_f32(x);                                                 \
+  }                                                                       \
+  template <int N>                                                        \
+  COIL_INLINE vec<f64, N> NAME(vec<f64, N> x) {                           \
+    return for_lanes([](f64 lane) { return __builtin_##NAME(lane); }, x); \
+  }                                                                       \
+  template <class T, class = scalar<T>>                                   \
+  COIL_INLINE T NAME(T x) {                                               \
+    if constexpr (kSame<T, f32>)                                          \
+      return NAME##_f32(x);                                               \
+    else                                                                  \
+      return __builtin_##NAME(x);                                         \
   }
 COIL_MATH1(exp)
 COIL_MATH1(exp2)
@@ -361,14 +370,19 @@ COIL_INLINE T int_pow(T base, T exponent) {
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T pow(T x, T y) {
-  if constexpr (kSame<T, f32>) return pow_f32(x, y);
-  else if constexpr (kSame<T, f64>) return __builtin_pow(x, y);
-  else return int_pow(x, y);
+  if constexpr (kSame<T, f32>)
+    return pow_f32(x, y);
+  else if constexpr (kSame<T, f64>)
+    return __builtin_pow(x, y);
+  else
+    return int_pow(x, y);
 }
 template <class T, int N>
 COIL_INLINE vec<T, N> pow(vec<T, N> x, vec<T, N> y) {
-  if constexpr (kSame<T, f32>) return pow_f32(x, y);
-  else return for_lanes([](T a, T b) { return pow(a, b); }, x, y);
+  if constexpr (kSame<T, f32>)
+    return pow_f32(x, y);
+  else
+    return for_lanes([](T a, T b) { return pow(a, b); }, x, y);
 }
 
 }  // namespace COIL_KERNEL_NAMESPACE

@@ -10,15 +10,17 @@ float lgammaf_r(float, int*) noexcept;
 
 namespace COIL_KERNEL_NAMESPACE {
 
-#define COIL_LIBM1(NAME)                                           \
-  template <class T, class = scalar<T>>                                               \
-  COIL_INLINE T NAME(T x) {                                        \
-    if constexpr (kSame<T, f32>) return __builtin_##NAME##f(x);    \
-    else return __builtin_##NAME(x);                               \
-  }                                                                \
-  template <class T, int N>                                        \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> x) {                        \
-    return for_lanes([](T lane) { return NAME(lane); }, x);        \
+#define COIL_LIBM1(NAME)                                    \
+  template <class T, class = scalar<T>>                     \
+  COIL_INLINE T NAME(T x) {                                 \
+    if constexpr (kSame<T, f32>)                            \
+      return __builtin_##NAME##f(x);                        \
+    else                                                    \
+      return __builtin_##NAME(x);                           \
+  }                                                         \
+  template <class T, int N>                                 \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> x) {                 \
+    return for_lanes([](T lane) { return NAME(lane); }, x); \
   }
 COIL_LIBM1(tan)
 COIL_LIBM1(asin)
@@ -32,15 +34,17 @@ COIL_LIBM1(atanh)
 COIL_LIBM1(erfc)
 #undef COIL_LIBM1
 
-#define COIL_LIBM2(NAME)                                                        \
-  template <class T, class = scalar<T>>                                                            \
-  COIL_INLINE T NAME(T x, T y) {                                                \
-    if constexpr (kSame<T, f32>) return __builtin_##NAME##f(x, y);              \
-    else return __builtin_##NAME(x, y);                                         \
-  }                                                                             \
-  template <class T, int N>                                                     \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> x, vec<T, N> y) {                        \
-    return for_lanes([](T a, T b) { return NAME(a, b); }, x, y);                \
+#define COIL_LIBM2(NAME)                                         \
+  template <class T, class = scalar<T>>                          \
+  COIL_INLINE T NAME(T x, T y) {                                 \
+    if constexpr (kSame<T, f32>)                                 \
+      return __builtin_##NAME##f(x, y);                          \
+    else                                                         \
+      return __builtin_##NAME(x, y);                             \
+  }                                                              \
+  template <class T, int N>                                      \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> x, vec<T, N> y) {         \
+    return for_lanes([](T a, T b) { return NAME(a, b); }, x, y); \
   }
 COIL_LIBM2(atan2)
 COIL_LIBM2(hypot)
@@ -80,8 +84,9 @@ COIL_COLD f64 digamma_scalar(f64 x) {
   if (isinf(x)) return x;
   const f64 z = 1 / (x * x);
   const f64 series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 -
-      z * (691.0 / 32760 - z / 12))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return result + __builtin_log(x) - 0.5 / x - series;
 }
 
@@ -96,13 +101,15 @@ COIL_INLINE T digamma(T x) {
 template <class T, class = scalar<T>>
 COIL_INLINE T lgamma(T x) {
   int sign_of_gamma;  // the form without it writes a global
-  if constexpr (kSame<T, f32>) return lgammaf_r(x, &sign_of_gamma);
-  else return lgamma_r(x, &sign_of_gamma);
+  if constexpr (kSame<T, f32>)
+    return lgammaf_r(x, &sign_of_gamma);
+  else
+    return lgamma_r(x, &sign_of_gamma);
 }
-#define COIL_RARE(NAME)                                        \
-  template <class T, int N>                                    \
-  COIL_INLINE vec<T, N> NAME(vec<T, N> x) {                    \
-    return for_lanes([](T lane) { return NAME(lane); }, x);    \
+#define COIL_RARE(NAME)                                     \
+  template <class T, int N>                                 \
+  COIL_INLINE vec<T, N> NAME(vec<T, N> x) {                 \
+    return for_lanes([](T lane) { return NAME(lane); }, x); \
   }
 COIL_RARE(erfinv)
 COIL_RARE(digamma)

@@ -48,15 +48,16 @@ COIL_INLINE bool check_index(i64x16& n, i64 extent, mask16 on, Fault* fault, i64
     for (int l = 0; l < 16; ++l) {
       if (!get_lane(bad, l)) continue;
       const i64 shown = get_lane(n, l);
-      report_fault(fault, site, position + l * step, P == Policy::Wrap && shown < 0 ? shown - extent : shown,
-                   extent);
+      report_fault(fault, site, position + l * step,
+                   P == Policy::Wrap && shown < 0 ? shown - extent : shown, extent);
       return false;
     }
   }
   return true;
 }
 template <Policy P>
-COIL_INLINE bool check_index(i64& n, i64 extent, bool on, Fault* fault, i64 site, i64 position, i64) {
+COIL_INLINE bool check_index(i64& n, i64 extent, bool on, Fault* fault, i64 site, i64 position,
+                             i64) {
   const i64 given = n;
   if (P == Policy::Wrap && n < 0) n += extent;
   if (P == Policy::Clamp) n = n >= extent ? extent - 1 : n;

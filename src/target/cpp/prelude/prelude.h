@@ -1,5 +1,5 @@
 #pragma once
 // What every generated kernel includes. README.md says what is here.
 
-#include "80_math_rare.h"
 #include "60_memory.h"
+#include "80_math_rare.h"
