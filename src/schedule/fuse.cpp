@@ -30,7 +30,7 @@ class Joiner {
         reads_(readings(program, recomputed, body_)) {}
 
   Decision run() {
-    Decision d{false, draft_.group.name, body_.name, alone()};
+    Decision d{false, draft_.group.name, body_.name, alone(), Question::Share};
     if (d.reason.empty()) d.reason = check_tree();
     if (!d.reason.empty()) return d;
     const std::variant<Fit, std::string> found =
@@ -275,7 +275,7 @@ Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomput
 }
 
 Decision may_close(const LoopProgram& program, const Group& earlier, const Group& later) {
-  Decision d{false, earlier.name, later.name, ""};
+  Decision d{false, earlier.name, later.name, "", Question::Share};
   std::vector<sym::Expr> row;
   for (const Axis& a : later.inner) row.push_back(a.extent);
   if (earlier.init != later.init) {

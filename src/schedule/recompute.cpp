@@ -80,7 +80,7 @@ class Chooser {
     insts_[id] = insts;
     if (!can_be_recomputed(body)) return;
     const BufferId b = buffers_stored(body)[0];
-    Decision d{false, body.name, program_.bodies[readers_[b][0]].name, ""};
+    Decision d{false, body.name, program_.bodies[readers_[b][0]].name, "", Question::Recompute};
     d.yes = is_worth_it(body, id, b, d.reason);
     if (d.yes) schedule_.recomputed[b] = id;
     schedule_.decisions.push_back(std::move(d));
@@ -101,16 +101,15 @@ class Chooser {
       if (cost > kCheapOperations && is_serial(reader))
         return reason = str("{} runs on few threads, {} on all", reader.name, body.name), false;
     }
-    if (times <= 1) return reason = str("%{} is read once: computed there", name), true;
+    if (times <= 1) return reason = str("%{} is read once", name), true;
     const i64 made = points * size_of(program_.buffers[b].dtype);
     i64 read = 0;
     for (const Reading& r : readings(program_, schedule_.recomputed, body))
       read += bytes_read(r, points);
     if (read <= made + made / kBroadcastRatio && cost <= kCheapOperations)
-      return reason = str("computing %{} again costs no more than reading it", name), true;
+      return reason = str("%{} costs no more to compute than to read", name), true;
     if (read * kBroadcastRatio <= made && cost <= kBroadcastOperations)
-      return reason = str("%{} is made from next to nothing: computed where it is read", name),
-             true;
+      return reason = str("%{} is made from next to nothing", name), true;
     return reason = str("%{} is read {} times and costs {} operations a point", name,
                         readers_.get(b).size(), cost),
            false;

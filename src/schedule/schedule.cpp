@@ -185,8 +185,8 @@ class Grouper {
           from->group.instances.begin(), from->group.instances.end(),
           [&](const Instance& i) { return join(program_, out_.recomputed, trial, i.body).yes; });
       if (!all) continue;
-      out_.decisions.push_back(
-          {true, into->group.name, from->group.name, "its bodies all run at the same points"});
+      out_.decisions.push_back({true, into->group.name, from->group.name,
+                                "its bodies all run at the same points", Question::Share});
       *into = std::move(trial);
       take_over(producer, group);
       return;
@@ -257,8 +257,8 @@ class Grouper {
     if (const auto* node = std::get_if<StructuredId>(&steps_[step].what)) {
       std::variant<Draft, std::string> started = start_group(program_, *node);
       if (const auto* why = std::get_if<std::string>(&started)) {
-        out_.decisions.push_back(
-            {false, program_.structured[*node].name, program_.bodies[id].name, *why});
+        out_.decisions.push_back({false, program_.structured[*node].name, program_.bodies[id].name,
+                                  *why, Question::Share});
         return false;
       }
       around = std::get<Draft>(std::move(started));

@@ -30,11 +30,15 @@ struct Instance {
   bool is_row() const { return stage % 2 == 1; }
 };
 
+/// Share: may the two share a kernel? Recompute: is `from` computed again wherever it is read?
+enum class Question : u8 { Share, Recompute };
+
 /// What a decision function returned: yes with the saving, or no with the reason.
 struct Decision {
   bool yes = false;
   std::string from, to;  // names of bodies, groups or nodes
   std::string reason;
+  Question question = Question::Share;
 };
 
 /// Bodies that become one kernel. `grid` axes are parallel; `inner` ones are the row that loops of

@@ -23,7 +23,7 @@ class SchedulePrinter {
         print(program_.controls[std::get<ControlId>(step)]);
     }
     for (const Decision& d : schedule_.decisions)
-      out_.line("{} {} -> {}  {}", d.yes ? "yes" : "no ", d.from, d.to, d.reason);
+      out_.line("{} {} -> {}  {}", answer(d), d.from, d.to, d.reason);
     memory();
     for (std::size_t i = 0; i < schedule_.subschedules.size(); ++i)
       SchedulePrinter(program_.subprograms[i], schedule_.subschedules[i], out_).run();
@@ -32,6 +32,14 @@ class SchedulePrinter {
   }
 
  private:
+  static const char* answer(const Decision& d) {
+    switch (d.question) {
+      case Question::Share: return d.yes ? "yes  " : "no   ";
+      case Question::Recompute: return d.yes ? "again" : "once ";
+    }
+    COIL_UNREACHABLE();
+  }
+
   std::string axes(const std::vector<Axis>& list) const {
     return join(list, ", ", [&](const Axis& a) {
       return str("{} < {}", syms_.text(a.var), syms_.text(a.extent));

@@ -54,7 +54,7 @@ TEST(Fuse, ReadOnce) {
     v1 = abs v0
     store %y[j0, j1], v1
   })"));
-  EXPECT_EQ(decision(p), "yes: %h is read once: computed there");
+  EXPECT_EQ(decision(p), "yes: %h is read once");
   EXPECT_EQ(groups(p), 1u);
   Options unfused;
   ASSERT_TRUE(unfused.set("fuse", "off").ok());

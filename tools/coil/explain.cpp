@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "cli.h"
 #include "schedule/memory.h"
@@ -218,12 +219,12 @@ void print_kernels(const Compilation& c, const Terminal& terminal) {
   }
 }
 
-/// Answer and reason, and the pairs that got them.
-using Answers = std::map<std::pair<bool, std::string>, std::vector<std::string>>;
+/// Question, whether the answer is no, and the reason; and the pairs that got it.
+using Answers = std::map<std::tuple<Question, bool, std::string>, std::vector<std::string>>;
 
 void collect_decisions(const Schedule& schedule, Answers& answers) {
   for (const Decision& d : schedule.decisions)
-    add_once(answers[{!d.yes, d.reason}], str("{} -> {}", d.from, d.to));
+    add_once(answers[{d.question, !d.yes, d.reason}], str("{} -> {}", d.from, d.to));
   for (const Schedule& sub : schedule.subschedules) collect_decisions(sub, answers);
 }
 
@@ -231,15 +232,21 @@ void print_decisions(const Schedule& schedule, const Terminal& terminal) {
   Answers answers;
   collect_decisions(schedule, answers);
   if (answers.empty()) print("  no step reads what another writes\n");
+  const auto heading = [&](Question question, bool no) {
+    switch (question) {
+      case Question::Share: return no ? terminal.yellow("apart:   ") : terminal.green("together:");
+      case Question::Recompute:
+        return no ? terminal.yellow("made once:") : terminal.green("made where it is read:");
+    }
+    COIL_UNREACHABLE();
+  };
   for (const auto& [answer, pairs] : answers) {
-    print(str("  {} {}\n",
-              answer.first ? terminal.yellow("apart:   ") : terminal.green("together:"),
-              answer.second));
+    print(str("  {} {}\n", heading(std::get<0>(answer), std::get<1>(answer)), std::get<2>(answer)));
     for (const std::string& pair : pairs) print(terminal.dim(str("      {}\n", pair)));
   }
 }
 
-std::string place_text(const BufferPlan& p) {
+std::string place_text(const BufferPlan& p, bool is_recomputed) {
   switch (p.place) {
     case Place::External: return "the caller's or the model file's";
     case Place::Arena: return str("arena slot {}", p.slot);
@@ -247,7 +254,9 @@ std::string place_text(const BufferPlan& p) {
     case Place::Output: return "handed to the caller";
     case Place::Derived: return "made once, kept with the model";
     case Place::Heap: return "allocated during the call";
-    case Place::Gone: return "never stored: stays in registers";
+    case Place::Gone:
+      return is_recomputed ? "never stored: made where it is read"
+                           : "never stored: stays in registers";
     case Place::Kept: return "never stored: a row in its kernel's scratch";
   }
   COIL_UNREACHABLE();
@@ -270,7 +279,8 @@ void print_memory(const Scope& s) {
     if (p.place == Place::External) continue;
     const bool shared = p.place == Place::Arena || p.place == Place::Within;
     print(str("  %{:<{}}  {:>12} bytes  {}{}\n", buffer.name, width,
-              syms.text(bytes_of(syms, buffer)), place_text(p),
+              syms.text(bytes_of(syms, buffer)),
+              place_text(p, s.schedule.recomputed.get(b).valid()),
               shared ? str(", steps {} to {}", p.first, p.last) : ""));
   }
   for (const Slot& slot : s.schedule.slots) slots.push_back(slot.bytes);
