@@ -39,6 +39,7 @@ class Builder {
     for_each_instance(group_, [&](const Instance& i) { note_source(program_.bodies[i.body]); });
     if (!group_.node.valid()) merge_grid_axes(k);
     collect_symbols(k);
+    name_apart(k);
     return std::move(out_);
   }
 
@@ -320,12 +321,17 @@ class Builder {
   /// `v` where the mask holds, else what a masked-off load gives.
   Val masked(Val mask, Val v, const ops::Scalar& other) {
     if (!mask.valid()) return v;
+    const DType wide = compute_dtype(other.dtype);  // no narrow float is chosen by itself
     Inst inst;
     inst.kind = InstKind::Const;
-    inst.dtype = other.dtype;
+    inst.dtype = wide;
     inst.constant = other;
+    inst.constant.dtype = wide;
     const Val otherwise = pure(KernelOp::Const, std::move(inst));
-    return op(ops::ScalarOp::where, other.dtype, {mask, v, otherwise});
+    if (wide == other.dtype) return op(ops::ScalarOp::where, wide, {mask, v, otherwise});
+    const Val widened = op(ops::ScalarOp::cast, wide, {v});
+    return op(ops::ScalarOp::cast, other.dtype,
+              {op(ops::ScalarOp::where, wide, {mask, widened, otherwise})});
   }
 
   /// What an earlier body left in a register, what a body computed again gives, a kept row, or

@@ -1,6 +1,7 @@
 #include "kernel/merge_axes.h"
 
 #include <algorithm>
+#include <set>
 
 namespace coil {
 namespace {
@@ -109,6 +110,36 @@ void collect_symbols(Kernel& kernel) {
   kernel.symbols.clear();
   for (sym::Expr v : used)
     if (std::find(bound.begin(), bound.end(), v) == bound.end()) kernel.symbols.push_back(v);
+}
+
+void name_apart(Kernel& kernel) {
+  sym::Arena& syms = *kernel.syms;
+  std::set<std::string> taken;
+  std::set<sym::Expr> seen;
+  std::vector<std::pair<sym::Expr, sym::Expr>> renamed;
+  for (sym::Expr s : kernel.symbols) taken.insert(syms.var(s).name);
+  const auto name = [&](sym::Expr var) {
+    if (!seen.insert(var).second || taken.insert(syms.var(var).name).second) return;
+    sym::Variable v = syms.var(var);
+    const std::string base = v.name;
+    for (int i = 2; !taken.insert(v.name).second; ++i) v.name = str("{}_{}", base, i);
+    renamed.push_back({var, syms.variable(v)});
+  };
+  for (const Axis& a : kernel.grid) name(a.var);
+  for (const Stage& s : kernel.stages) {
+    for (const Axis& a : s.loop) name(a.var);
+    for (const KernelInst& i : s.insts)
+      if (i.kind == KernelOp::Index) name(i.inst.expr);
+  }
+  if (renamed.empty()) return;
+  const auto rename = [&](sym::Expr& e) { e = syms.substitute(e, renamed); };
+  for (Axis& a : kernel.grid) rename(a.var);
+  for (Stage& s : kernel.stages)
+    for (Axis& a : s.loop) rename(a.var);
+  replace(kernel, renamed);
+  for_each_inst(kernel, [&](KernelInst& i) {
+    if (i.kind == KernelOp::Index) rename(i.inst.expr);
+  });
 }
 
 }  // namespace coil

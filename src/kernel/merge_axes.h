@@ -1,5 +1,5 @@
 #pragma once
-// Joining of grid axes that are one in memory, and the list of a kernel's symbols.
+// Joining of grid axes that are one in memory, the list of a kernel's symbols, and names.
 
 #include "kernel/kernel.h"
 
@@ -11,6 +11,9 @@ void merge_grid_axes(Kernel& kernel);
 
 /// Fills in `symbols` and `scalars`: what the kernel's expressions need from outside.
 void collect_symbols(Kernel& kernel);
+
+/// Gives axes and indices whose name is taken another one: the text of a kernel knows them by name.
+void name_apart(Kernel& kernel);
 
 /// Calls `f(Expr&)` for every index expression of an instruction.
 template <class F>

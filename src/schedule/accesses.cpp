@@ -12,10 +12,11 @@ class Reader {
 
   using Substitution = std::vector<std::pair<sym::Expr, sym::Expr>>;
 
-  void read(const Body& body, const Substitution& dims, bool masked) {
+  void read(const Body& body, const Substitution& dims, bool masked, bool after_row) {
     for (const Inst& inst : body.insts) {
+      after_row |= inst.kind == InstKind::Reduce;
       if (inst.kind != InstKind::Load) continue;
-      Reading r{inst.buffer, inst.index, masked || inst.mask.valid()};
+      Reading r{inst.buffer, inst.index, masked || inst.mask.valid(), after_row};
       for (sym::Expr& e : r.index) e = program_.syms->substitute(e, dims);
       const BodyId by = recomputed_.get(inst.buffer);
       if (!by.valid()) {
@@ -26,7 +27,7 @@ class Reader {
       Substitution at;
       for (std::size_t i = 0; i < again.dims.size(); ++i)
         at.push_back({again.dims[i].var, r.index[i]});
-      read(again, at, r.masked);
+      read(again, at, r.masked, after_row);
     }
   }
 
@@ -42,7 +43,7 @@ class Reader {
 std::vector<Reading> readings(const LoopProgram& program, const Side<BufferId, BodyId>& recomputed,
                               const Body& body) {
   Reader reader(program, recomputed);
-  reader.read(body, {}, false);
+  reader.read(body, {}, false, false);
   return std::move(reader.out);
 }
 

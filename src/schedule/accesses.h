@@ -10,6 +10,7 @@ struct Reading {
   BufferId buffer;
   std::vector<sym::Expr> index;
   bool masked = false;
+  bool after_row = false;  // by an instruction behind the body's reductions
 };
 
 /// The loads of `body`; one from a buffer in `recomputed` stands for the loads of that buffer's

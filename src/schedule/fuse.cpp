@@ -4,6 +4,7 @@
 #include "schedule/fuse.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "schedule/match.h"
 #include "schedule/recompute.h"
@@ -75,13 +76,20 @@ class Joiner {
     return "";
   }
 
+  /// Reductions of a kernel go over its row together, in rounds that fit.
   std::string check_tree() const {
-    for (const Inst& i : body_.insts)
-      if (i.kind == InstKind::Reduce && draft_.tree &&
-          (draft_.tree->lanes != i.tree.lanes || draft_.tree->block != i.tree.block))
-        return str("their reductions have trees {}x{} block {} and {}x{} block {}",
-                   draft_.tree->lanes, draft_.tree->accs, draft_.tree->block, i.tree.lanes,
-                   i.tree.accs, i.tree.block);
+    std::optional<ops::Tree> tree = draft_.tree;
+    for (const Inst& i : body_.insts) {
+      if (i.kind != InstKind::Reduce) continue;
+      if (tree && (tree->lanes != i.tree.lanes || tree->block != i.tree.block))
+        return str("their reductions have trees {}x{} block {} and {}x{} block {}", tree->lanes,
+                   tree->accs, tree->block, i.tree.lanes, i.tree.accs, i.tree.block);
+      if (tree && std::lcm(tree->accs, i.tree.accs) > std::max(tree->accs, i.tree.accs))
+        return str("their reductions go in rounds of {} and {}", tree->accs, i.tree.accs);
+      if (!tree || tree->accs < i.tree.accs) tree = i.tree;
+    }
+    if (tree && tree->lanes > 1 && (draft_.scans || has_kind(body_, InstKind::Scan)))
+      return "lanes run along the row, and a scan goes in order";
     return "";
   }
 
@@ -148,7 +156,7 @@ class Joiner {
         return str("%{} is stored in parts", name);
       if (!is_same_element(*s, r))
         return str("%{} is read at another place than it is written", name);
-      if (ready % 2 == 1 && !fit_.is_row)
+      if (ready % 2 == 1 && (!fit_.is_row || r.after_row))
         return str("%{} is a row, {} has one point for it", name, body_.name);
       if (ready % 2 == 0 && fit_.is_row) ++ready;
       stage_ = std::max(stage_, ready);
@@ -217,9 +225,12 @@ class Joiner {
       if (i.kind == InstKind::Store)
         draft_.stores.push_back(
             {i.buffer, place(i.index), i.mask.valid(), draft_.group.instances.size()});
-      if (i.kind == InstKind::Reduce) draft_.tree = i.tree;
+      if (i.kind == InstKind::Reduce && (!draft_.tree || draft_.tree->accs < i.tree.accs))
+        draft_.tree = i.tree;
+      draft_.scans |= i.kind == InstKind::Scan;
     }
-    for (Reading& r : reads_) draft_.reads.push_back({r.buffer, place(r.index), r.masked});
+    for (Reading& r : reads_)
+      draft_.reads.push_back({r.buffer, place(r.index), r.masked, r.after_row});
     draft_.group.instances.push_back({id_, dims, stage});
   }
 
@@ -274,6 +285,19 @@ Decision join(const LoopProgram& program, const Side<BufferId, BodyId>& recomput
   return Joiner(program, recomputed, draft, body).run();
 }
 
+namespace {
+
+bool has_partial_write(const LoopProgram& program, const Group& group) {
+  bool found = false;
+  for_each_instance(group, [&](const Instance& i) {
+    for (BufferId b : buffers_stored(program.bodies[i.body]))
+      found |= program.buffers[b].starts.valid();
+  });
+  return found;
+}
+
+}  // namespace
+
 Decision may_close(const LoopProgram& program, const Group& earlier, const Group& later) {
   Decision d{false, earlier.name, later.name, "", Question::Share};
   std::vector<sym::Expr> row;
@@ -282,6 +306,8 @@ Decision may_close(const LoopProgram& program, const Group& earlier, const Group
     d.reason = "one runs at init, the other in each call";
   } else if (earlier.node.valid() || later.node.valid()) {
     d.reason = "a template has no end of its own";
+  } else if (has_partial_write(program, later)) {
+    d.reason = str("{} writes to a part of another buffer, which must be there before", later.name);
   } else if (std::any_of(later.grid.begin(), later.grid.end(),
                          [&](const Axis& a) { return !program.syms->is_const(a.extent, 1); })) {
     d.reason = str("{} has parallel points", later.name);

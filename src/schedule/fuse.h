@@ -20,8 +20,9 @@ struct Draft {
   Group group;
   std::vector<StoreSite> stores;
   std::vector<Reading> reads;
-  std::optional<ops::Tree> tree;  // of its reductions: they go over the row together
-  std::optional<Block> block;     // of a group around a node
+  std::optional<ops::Tree> tree;  // of its reductions, which go over the row together: the widest
+  bool scans = false;
+  std::optional<Block> block;  // of a group around a node
 };
 
 /// A group of one body.

@@ -50,8 +50,9 @@ class Grouper {
  private:
   struct Node {
     std::variant<std::size_t, StructuredId, ControlId> what;  // size_t: index into drafts_
-    std::vector<StepId> deps;
+    std::vector<StepId> deps, users;
     std::size_t first = 0, last = 0;  // places in the program of what it holds
+    std::size_t reach = 0;            // the largest `first` of itself and all that it waits for
     StepId moved;                     // the step that has taken this one over
   };
 
@@ -61,7 +62,7 @@ class Grouper {
   }
 
   StepId new_step(std::variant<std::size_t, StructuredId, ControlId> what) {
-    return steps_.add(Node{what, {}, at_, at_, StepId()});
+    return steps_.add(Node{what, {}, {}, at_, at_, at_, StepId()});
   }
 
   /// Where the work of a step has gone.
@@ -74,7 +75,22 @@ class Grouper {
   void depend(StepId step, StepId on) {
     if (!on.valid() || on == step) return;
     std::vector<StepId>& deps = steps_[step].deps;
-    if (std::find(deps.begin(), deps.end(), on) == deps.end()) deps.push_back(on);
+    if (std::find(deps.begin(), deps.end(), on) != deps.end()) return;
+    deps.push_back(on);
+    steps_[on].users.push_back(step);
+    raise_reach(step, steps_[on].reach);
+  }
+
+  /// A group that was there before may come to wait for a step that is younger than its own users.
+  void raise_reach(StepId step, std::size_t reach) {
+    std::vector<StepId> work = {step};
+    while (!work.empty()) {
+      Node& node = steps_[work.back()];
+      work.pop_back();
+      if (node.reach >= reach) continue;
+      node.reach = reach;
+      work.insert(work.end(), node.users.begin(), node.users.end());
+    }
   }
 
   /// Steps that make sizes which `e` names: they are read on the host in between.
@@ -178,7 +194,7 @@ class Grouper {
       Draft* into = draft_of(producer);
       Draft* from = draft_of(group);
       if (producer == group || !into || !from || into->block || from->block ||
-          meet_between(producer, group))
+          meet_between(producer, group) || reads_sizes_of(producer, group))
         continue;
       Draft trial = *into;
       const bool all = std::all_of(
@@ -204,17 +220,19 @@ class Grouper {
   }
 
   void take_over(StepId into, StepId from) {
-    for (StepId s : steps_[from].deps) depend(into, s);
-    steps_[into].first = std::min(steps_[into].first, steps_[from].first);
-    steps_[into].last = std::max(steps_[into].last, steps_[from].last);
+    const std::vector<StepId> deps = steps_[from].deps, users = steps_[from].users;
     steps_[from].moved = into;
     steps_[from].deps.clear();
-    for (StepId s : steps_.ids()) {
-      std::vector<StepId>& deps = steps_[s].deps;
-      if (const auto at = std::find(deps.begin(), deps.end(), from); at != deps.end()) {
-        deps.erase(at);
-        depend(s, into);
-      }
+    steps_[from].users.clear();
+    steps_[into].first = std::min(steps_[into].first, steps_[from].first);
+    steps_[into].last = std::max(steps_[into].last, steps_[from].last);
+    for (StepId s : deps) {
+      std::erase(steps_[s].users, from);
+      depend(into, s);
+    }
+    for (StepId s : users) {
+      std::erase(steps_[s].deps, from);
+      depend(s, into);
     }
   }
 
@@ -303,7 +321,7 @@ class Grouper {
     ++search_;
     std::vector<StepId> work;
     const auto visit = [&](StepId s) {
-      if (steps_[s].last < steps_[group].first || seen_.get(s) == search_) return;
+      if (steps_[s].reach < steps_[group].first || seen_.get(s) == search_) return;
       seen_[s] = search_;
       work.push_back(s);
     };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/kernel.h"
+#include "target/cpp/print.h"
 
 namespace coil {
 namespace {
@@ -47,6 +48,37 @@ TEST(KernelText, PrintsTheSame) {
   ASSERT_TRUE(k.ok()) << k.error().message;
   EXPECT_EQ(to_text(*k), kSum);
   EXPECT_EQ(verify_error(kSum), "");
+}
+
+/// Stages that name one axis have one row, and the lanes run along it in both.
+TEST(KernelText, StagesOfOneRow) {
+  const std::string text = with(kSum, "    store %y[i0], v1\n  }\n", R"(  }
+  stage over r0 < 100 {
+    v2 = load f32 %x[i0, r0]
+    v3 = div v2, v1
+    a1 = accumulate.sum v3 tree 16x2
+  }
+  stage {
+    v4 = finish a1
+    store %y[i0], v4
+  }
+)");
+  const Result<Kernel> k = parse_kernel(text, "t");
+  ASSERT_TRUE(k.ok()) << k.error().message;
+  EXPECT_EQ(to_text(*k), text);
+  ASSERT_EQ(k->stages.size(), 4u);
+  EXPECT_EQ(k->stages[0].loop[0].var, k->lane_axis());
+  EXPECT_EQ(k->stages[2].loop[0].var, k->lane_axis());
+}
+
+/// A round of blocks ends where the slots of all trees begin anew: after 12 for trees of 3 and 4.
+TEST(KernelText, RoundsOfThreeAndFourArePrinted) {
+  std::string text = with(kSum, "tile r0 x 16 units s0", "tile i0 x 16 chunk 16 units (s0 + 15) // 16");
+  text = with(text, "tree 16x2\n", "tree 1x3\n    a1 = accumulate.sum v0 tree 1x4\n");
+  text = with(text, "    store", "    v2 = finish a1\n    v3 = add v1, v2\n    store");
+  const Result<Kernel> k = parse_kernel(with(text, "%y[i0], v1", "%y[i0], v3"), "t");
+  ASSERT_TRUE(k.ok()) << k.error().message;
+  EXPECT_NE(cpp::print_kernel(*k, "f").find("r0 + 12 <= "), std::string::npos) << cpp::print_kernel(*k, "f");
 }
 
 TEST(KernelText, LayoutsWithFactors) {

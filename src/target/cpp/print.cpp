@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "target/cpp/print_inst.h"
 #include "target/cpp/spelling.h"
@@ -181,10 +182,11 @@ class KernelPrinter {
     return loops_ == 1 ? str("r{}", axis) : str("r{}_{}", axis, loops_);
   }
 
+  /// Steps in a round, after which the slots of all trees begin anew.
   u32 slots_of(const Stage& s) const {
     u32 slots = 1;
     for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Accumulate) slots = std::max<u32>(slots, i.inst.tree.accs);
+      if (i.kind == KernelOp::Accumulate) slots = std::lcm(slots, u32{i.inst.tree.accs});
     return slots;
   }
 
