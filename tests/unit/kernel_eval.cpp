@@ -34,6 +34,8 @@ struct Code {
   std::size_t column = 0;            // Index: the column that it fills
   std::optional<CombineCode> combine;
   std::vector<std::vector<LaneValue>> slots;  // Accumulate, Scan: by slot, by partial value
+  std::vector<LaneValue> total;               // Accumulate: of the blocks so far
+  bool has_total = false;
 };
 
 struct StageCode {
@@ -56,10 +58,12 @@ class Evaluator {
     std::iota(units.begin(), units.end(), i64{0});
     if (!kernel_.mapping.serial) std::shuffle(units.begin(), units.end(), order);
     for (i64 u : units) COIL_TRY(unit(u));
-    return Ok{};
+    return kernel_.closes() ? stages(1, Part::Closing) : Ok{};
   }
 
  private:
+  enum class Part : u8 { Units, Closing };
+
   // ---- once ----
 
   Status prepare() {
@@ -123,7 +127,10 @@ class Evaluator {
     for (const Axis& a : s.loop) out.extents.push_back(env_.at(a.extent));
     if (!s.loop.empty()) {
       out.position.emplace(row_major(s.loop), variables_, env_);
-      out.lanes_in_loop = s.loop.back().var == kernel_.lane_axis();
+      const std::vector<TileDim>& tiles =
+          s.closing ? kernel_.mapping.closing : kernel_.mapping.tile;
+      out.lanes_in_loop =
+          std::ranges::any_of(tiles, [&](const TileDim& t) { return t.axis == s.loop.back().var; });
     }
     for (const KernelInst& k : s.insts) {
       Code code;
@@ -155,7 +162,6 @@ class Evaluator {
         inst.tree.lanes != (stage.lanes_in_loop ? kLanes : 1))
       return error("a tree of {} lanes, and the lanes are {}on its row", inst.tree.lanes,
                    stage.lanes_in_loop ? "" : "not ");
-    if (inst.tree.block != 0) return error("a tree with blocks");
     code.combine.emplace(kernel_.combines[inst.combine], false);
     code.slots.assign(code.k->kind == KernelOp::Scan ? 1 : inst.tree.accs,
                       std::vector<LaneValue>(code.combine->count()));
@@ -183,11 +189,11 @@ class Evaluator {
       rest /= grid_extents_[a];
     }
     if (rest != 0) return error("unit {} lies outside of the grid", number);
-    if (!lane) return stages(1);
+    if (!lane) return stages(1, Part::Units);
     for (; first < end; first += kLanes) {
       std::vector<i64>& column = columns_[column_of(kernel_.lane_axis())];
       std::iota(column.begin(), column.end(), first);
-      COIL_TRY(stages(std::min(kLanes, end - first)));
+      COIL_TRY(stages(std::min(kLanes, end - first), Part::Units));
     }
     return Ok{};
   }
@@ -195,9 +201,10 @@ class Evaluator {
   void set_column(std::size_t column, i64 value) { std::ranges::fill(columns_[column], value); }
 
   /// All stages at `points` neighbours of the grid.
-  Status stages(i64 points) {
+  Status stages(i64 points, Part part) {
     for (std::vector<std::byte>& k : kept_) std::ranges::fill(k, std::byte{0xff});
     for (StageCode& s : stages_) {
+      if (s.stage->closing != (part == Part::Closing)) continue;
       points_ = points;
       if (s.stage->loop.empty()) {
         for (Code& c : s.codes) COIL_TRY(inst(c, s));
@@ -209,10 +216,10 @@ class Evaluator {
   }
 
   Status loop(StageCode& s) {
-    for (Code& c : s.codes)
-      for (std::vector<LaneValue>& slot : c.slots)
-        for (std::size_t v = 0; v < slot.size(); ++v)
-          c.combine->fill_identity(v, kLanes, slot[v].bytes);
+    for (Code& c : s.codes) {
+      start(c);
+      c.has_total = false;
+    }
     i64 rounds = 1;
     for (std::size_t a = 0; a + 1 < s.extents.size(); ++a) rounds *= s.extents[a];
     for (i64 round = 0; round < rounds; ++round) {
@@ -226,8 +233,21 @@ class Evaluator {
     return fold(s);
   }
 
+  /// The slots begin at the identity.
+  static void start(Code& c) {
+    for (std::vector<LaneValue>& slot : c.slots)
+      for (std::size_t v = 0; v < slot.size(); ++v)
+        c.combine->fill_identity(v, kLanes, slot[v].bytes);
+  }
+
+  static i64 block_of(const StageCode& s) {
+    for (const Code& c : s.codes)
+      if (c.k->kind == KernelOp::Accumulate) return c.k->inst.tree.block;
+    return 0;
+  }
+
   Status innermost(StageCode& s) {
-    const i64 extent = s.extents.back(), step = s.lanes_in_loop ? kLanes : 1;
+    const i64 extent = s.extents.back(), step = s.lanes_in_loop ? kLanes : 1, block = block_of(s);
     std::vector<i64>& column = columns_[column_of(s.stage->loop.back().var)];
     turn_ = 0;
     for (i64 r = 0; r < extent; r += step) {
@@ -239,23 +259,42 @@ class Evaluator {
       }
       for (Code& c : s.codes) COIL_TRY(inst(c, s));
       ++turn_;
+      const i64 end = std::min(r + step, extent);
+      if (block > 0 && (end % block == 0 || end == extent)) fold_block(s);
     }
     if (s.lanes_in_loop) points_ = 1;
     return Ok{};
   }
 
-  /// Slots in order, then lanes by halves; the results become the values of each Finish.
-  Status fold(StageCode& s) {
+  /// Slots in order, then lanes by halves, then into the total; the slots begin anew.
+  void fold_block(StageCode& s) {
+    const i64 points = s.lanes_in_loop ? 1 : points_;
     for (Code& c : s.codes) {
       if (c.k->kind != KernelOp::Accumulate) continue;
       std::vector<LaneValue>& first = c.slots[0];
       for (std::size_t slot = 1; slot < c.slots.size(); ++slot)
-        combine(c, s.lanes_in_loop ? kLanes : points_, first, c.slots[slot], 0);
+        combine(c, s.lanes_in_loop ? kLanes : points, first, c.slots[slot], 0);
       for (i64 half = kLanes / 2; s.lanes_in_loop && half > 0; half /= 2)
         combine(c, half, first, first, half);
+      if (c.has_total)
+        combine(c, points, c.total, first, 0);
+      else
+        c.total = first;
+      c.has_total = true;
+      start(c);
+    }
+    turn_ = 0;
+  }
+
+  /// The results become the values of each Finish.
+  Status fold(StageCode& s) {
+    const bool is_folded = std::ranges::any_of(s.codes, [](const Code& c) { return c.has_total; });
+    if (!is_folded) fold_block(s);
+    for (Code& c : s.codes) {
+      if (c.k->kind != KernelOp::Accumulate) continue;
       const std::vector<Val>& results = finish_of(c.k->accumulator).results;
       for (std::size_t v = 0; v < results.size(); ++v) {
-        values_[results[v].index] = first[v];
+        values_[results[v].index] = c.total[v];
         if (s.lanes_in_loop) splat(results[v]);
       }
     }

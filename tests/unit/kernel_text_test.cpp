@@ -73,12 +73,14 @@ TEST(KernelText, StagesOfOneRow) {
 
 /// A round of blocks ends where the slots of all trees begin anew: after 12 for trees of 3 and 4.
 TEST(KernelText, RoundsOfThreeAndFourArePrinted) {
-  std::string text = with(kSum, "tile r0 x 16 units s0", "tile i0 x 16 chunk 16 units (s0 + 15) // 16");
+  std::string text =
+      with(kSum, "tile r0 x 16 units s0", "tile i0 x 16 chunk 16 units (s0 + 15) // 16");
   text = with(text, "tree 16x2\n", "tree 1x3\n    a1 = accumulate.sum v0 tree 1x4\n");
   text = with(text, "    store", "    v2 = finish a1\n    v3 = add v1, v2\n    store");
   const Result<Kernel> k = parse_kernel(with(text, "%y[i0], v1", "%y[i0], v3"), "t");
   ASSERT_TRUE(k.ok()) << k.error().message;
-  EXPECT_NE(cpp::print_kernel(*k, "f").find("r0 + 12 <= "), std::string::npos) << cpp::print_kernel(*k, "f");
+  EXPECT_NE(cpp::print_kernel(*k, "f").find("r0 + 12 <= "), std::string::npos)
+      << cpp::print_kernel(*k, "f");
 }
 
 TEST(KernelText, LayoutsWithFactors) {

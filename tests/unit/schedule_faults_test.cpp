@@ -8,7 +8,8 @@ namespace coil {
 namespace {
 
 std::string difference(const std::string& lines) {
-  const schedule_check::Outcome outcome = schedule_check::check("program p {" + lines + "\n}\n", {});
+  const schedule_check::Outcome outcome =
+      schedule_check::check("program p {" + lines + "\n}\n", {});
   return outcome.runs ? outcome.difference : "does not run: " + outcome.difference;
 }
 
@@ -28,7 +29,8 @@ TEST(ScheduleFaults, ScanBesideLanesOnItsRow) {
     v0 = load f32 %x[i0]
     v1 = scan.sum v0 over i0
     store %b[i0], v1
-  })"), "");
+  })"),
+            "");
 }
 
 TEST(ScheduleFaults, RowOfOnePointReadBehindTheReduction) {
@@ -49,7 +51,8 @@ TEST(ScheduleFaults, RowOfOnePointReadBehindTheReduction) {
     v2 = load f32 %h[i0, 0]
     v3 = add v1, v2
     store %y[i0], v3
-  })"), "");
+  })"),
+            "");
 }
 
 TEST(ScheduleFaults, AxesOfOneName) {
@@ -68,7 +71,8 @@ TEST(ScheduleFaults, AxesOfOneName) {
     v0 = load f32 %h[i0, i1]
     v1 = reduce.sum v0 over i1 tree 16x4
     store %y[i0], v1
-  })"), "");
+  })"),
+            "");
 }
 
 TEST(ScheduleFaults, NarrowFloatsUnderAMask) {
@@ -91,7 +95,8 @@ TEST(ScheduleFaults, NarrowFloatsUnderAMask) {
     v2 = ge v0, v1
     v3 = load bf16 %h[i0 - 1] if v2 else 2
     store %y[i0], v3
-  })"), "");
+  })"),
+            "");
 }
 
 /// `wide` comes to wait for `dear`, which is younger than `other`; `other` waits for `wide` itself.
@@ -141,7 +146,8 @@ TEST(ScheduleFaults, GroupThatComesToWaitForAYoungerOne) {
     v1 = load f32 %other[i0*2]
     v2 = add v0, v1
     store %y[i0], v2
-  })"), "");
+  })"),
+            "");
 }
 
 /// %b cannot lie where %a lies: %turned is computed again from %a while %b is written.
@@ -171,7 +177,8 @@ TEST(ScheduleFaults, MemoryTakenOverBesideARecomputedReader) {
     dims i0 < 34
     v0 = load f32 %b[i0]
     store %y[i0], v0
-  })"), "");
+  })"),
+            "");
 }
 
 }  // namespace

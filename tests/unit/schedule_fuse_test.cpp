@@ -193,21 +193,31 @@ TEST(Fuse, ReductionsOverOtherRows) {
 
 /// Two bodies over the rows of %x.
 std::string two_over_rows(const std::string& first, const std::string& second) {
-  return decision(parse("buffer %x: f32[8, 20] input\n buffer %a, %b: f32[8] output\n buffer %c: f32[8, 20] output\n" + first + second));
+  return decision(
+      parse("buffer %x: f32[8, 20] input\n buffer %a, %b: f32[8] output\n buffer %c: f32[8, 20] "
+            "output\n" +
+            first + second));
 }
 std::string sum_of_rows(const std::string& name, const std::string& to, const std::string& tree) {
-  return "body " + name + " {\n dims i0 < 8 | reduce r0 < 20\n v0 = load f32 %x[i0, r0]\n v1 = reduce.sum v0 over r0 tree " + tree +
-         "\n store %" + to + "[i0], v1\n }\n";
+  return "body " + name +
+         " {\n dims i0 < 8 | reduce r0 < 20\n v0 = load f32 %x[i0, r0]\n v1 = reduce.sum v0 over "
+         "r0 tree " +
+         tree + "\n store %" + to + "[i0], v1\n }\n";
 }
 
 TEST(Fuse, TreesOfOneKernel) {
-  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "1x2")), "yes: both read %x");
-  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "16x4")), "no: their reductions have 1 and 16 lanes");
-  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x3"), sum_of_rows("q", "b", "1x4")), "no: their reductions go in rounds of 3 and 4");
+  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "1x2")),
+            "yes: both read %x");
+  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "16x4")),
+            "no: their reductions have 1 and 16 lanes");
+  EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x3"), sum_of_rows("q", "b", "1x4")),
+            "no: their reductions go in rounds of 3 and 4");
 }
 
 TEST(Fuse, ScanBesideLanes) {
-  const std::string scan = "body s {\n dims i0 < 8 | scan t < 20\n v0 = load f32 %x[i0, t]\n v1 = scan.sum v0 over t\n store %c[i0, t], v1\n }\n";
+  const std::string scan =
+      "body s {\n dims i0 < 8 | scan t < 20\n v0 = load f32 %x[i0, t]\n v1 = scan.sum v0 over t\n "
+      "store %c[i0, t], v1\n }\n";
   const std::string no = "no: lanes run along the row, and a scan goes in order";
   EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "16x2"), scan), no);
   EXPECT_EQ(two_over_rows(scan, sum_of_rows("p", "a", "16x2")), no);

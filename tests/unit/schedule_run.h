@@ -22,10 +22,10 @@ struct Ran {
   Counts counts;
 };
 
-/// One call. `inputs` are as LoopProgram::inputs, all tensors; `env` gives each size a value that is
-/// not from data. Memory is poisoned before a buffer's life and after it. Each kernel is verified, and
-/// runs as built or as parsed from its text. Units of work run in any order; an epilogue sees the
-/// node's result in blocks cut at random.
+/// One call. `inputs` are as LoopProgram::inputs, all tensors; `env` gives each size a value that
+/// is not from data. Memory is poisoned before a buffer's life and after it. Each kernel is
+/// verified, and runs as built or as parsed from its text. Units of work run in any order; an
+/// epilogue sees the node's result in blocks cut at random.
 Result<Ran> run(const LoopProgram& program, const Schedule& schedule,
                 const std::vector<runtime::Value>& inputs, const interp::Env& env, u64 seed);
 
