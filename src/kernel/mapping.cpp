@@ -28,21 +28,24 @@ std::vector<Access1> accesses(const Kernel& kernel) {
   return out;
 }
 
-/// Whether stores may meet: they combine, or their place comes from data.
-bool stores_may_meet(const Kernel& kernel) {
+/// Stages whose stores may meet: they combine, or their place comes from data.
+std::vector<const Stage*> stages_where_stores_meet(const Kernel& kernel) {
   std::vector<sym::Expr> from_data;
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
       if (i.kind == KernelOp::Index) from_data.push_back(i.inst.expr);
+  const auto may_meet = [&](const KernelInst& i) {
+    if (i.kind != KernelOp::Store) return false;
+    if (i.inst.store_combine != StoreCombine::None) return true;
+    return std::any_of(i.inst.index.begin(), i.inst.index.end(), [&](sym::Expr e) {
+      return std::any_of(from_data.begin(), from_data.end(),
+                         [&](sym::Expr v) { return kernel.syms->uses(e, v); });
+    });
+  };
+  std::vector<const Stage*> out;
   for (const Stage& s : kernel.stages)
-    for (const KernelInst& i : s.insts) {
-      if (i.kind != KernelOp::Store) continue;
-      if (i.inst.store_combine != StoreCombine::None) return true;
-      for (sym::Expr e : i.inst.index)
-        for (sym::Expr v : from_data)
-          if (kernel.syms->uses(e, v)) return true;
-    }
-  return false;
+    if (!s.closing && std::any_of(s.insts.begin(), s.insts.end(), may_meet)) out.push_back(&s);
+  return out;
 }
 
 /// Lanes follow the axis along which most accesses are contiguous; ties go to the inner one.
@@ -121,7 +124,8 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   const std::vector<Axis>& row = row_of(kernel);
   const i64 loop_points = points_of(kernel, row);
   const Inst* reduce = first_accumulate(kernel);
-  m.serial = stores_may_meet(kernel);
+  const std::vector<const Stage*> meet = stages_where_stores_meet(kernel);
+  m.serial = !meet.empty();
   for (const Stage& s : kernel.stages)
     if (s.closing && std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
           return i.kind == KernelOp::Accumulate && i.inst.tree.lanes > 1;
@@ -136,6 +140,10 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   } else if (kernel.grid.empty()) {
     m.units = syms.constant(1);
     m.reasons.push_back("scalar code: there is no parallel axis");
+  } else if (std::any_of(meet.begin(), meet.end(),
+                         [](const Stage* s) { return !s->loop.empty(); })) {
+    m.units = product_of_grid(kernel, sym::Expr());
+    m.reasons.push_back("scalar code on one thread: stores along the row may meet, row after row");
   } else {
     const std::size_t lane = m.serial ? kernel.grid.size() - 1 : best_lane_axis(kernel);
     const Axis& axis = kernel.grid[lane];

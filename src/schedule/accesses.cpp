@@ -60,6 +60,18 @@ bool has_kind(const Body& body, InstKind kind) {
                      [&](const Inst& i) { return i.kind == kind; });
 }
 
+bool stores_may_meet(const LoopProgram& program, const Body& body) {
+  const auto uses_data = [&](sym::Expr e) {
+    return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) {
+      return i.kind == InstKind::Index && program.syms->uses(e, i.expr);
+    });
+  };
+  return std::any_of(body.insts.begin(), body.insts.end(), [&](const Inst& i) {
+    return i.kind == InstKind::Store && (i.store_combine != StoreCombine::None ||
+                                         std::any_of(i.index.begin(), i.index.end(), uses_data));
+  });
+}
+
 bool is_pointwise(const Body& body) {
   const bool parallel = std::all_of(body.dims.begin(), body.dims.end(),
                                     [](const Dim& d) { return d.kind == DimKind::Parallel; });

@@ -22,6 +22,9 @@ std::vector<BufferId> buffers_stored(const Body& body);
 /// Every point stands alone: no reduction, no scan, no store that meets another.
 bool is_pointwise(const Body& body);
 bool has_kind(const Body& body, InstKind kind);
+/// Points may store to one element: stores combine, or their place comes from data. Their order
+/// counts.
+bool stores_may_meet(const LoopProgram& program, const Body& body);
 /// The tuple names the iteration point itself.
 bool is_identity(const Body& body, const std::vector<sym::Expr>& index);
 

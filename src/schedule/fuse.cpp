@@ -47,6 +47,9 @@ class Joiner {
       for (const Axis& a : *axes)
         if (syms_.is_const(a.extent, 1)) to_axes_.push_back({a.var, syms_.constant(0)});
     d.reason = draft_.block ? check_columns() : check_rows();
+    if (d.reason.empty() && draft_.stores_meet &&
+        (!fit_.moved.empty() || fit_.inner.size() != draft_.group.inner.size()))
+      d.reason = str("stores of {} may meet: their order stays", draft_.group.name);
     if (d.reason.empty()) d.reason = find_stage();
     if (!d.reason.empty()) return d;
     d.yes = true;
@@ -59,9 +62,9 @@ class Joiner {
   /// What keeps the body out of any group.
   std::string alone() const {
     if (draft_.group.init != body_.init) return "one runs at init, the other in each call";
+    if (stores_may_meet(program_, body_)) return str("stores of {} may meet", body_.name);
     for (const Inst& i : body_.insts) {
       if (i.kind != InstKind::Store) continue;
-      if (i.store_combine != StoreCombine::None) return str("stores of {} may meet", body_.name);
       if (program_.buffers[i.buffer].starts.valid())
         return str("%{} starts as another buffer", program_.buffers[i.buffer].name);
     }
@@ -229,6 +232,7 @@ class Joiner {
         draft_.tree = i.tree;
       draft_.scans |= i.kind == InstKind::Scan;
     }
+    draft_.stores_meet |= stores_may_meet(program_, body_);
     for (Reading& r : reads_)
       draft_.reads.push_back({r.buffer, place(r.index), r.masked, r.after_row});
     draft_.group.instances.push_back({id_, dims, stage});

@@ -22,6 +22,7 @@ struct Draft {
   std::vector<Reading> reads;
   std::optional<ops::Tree> tree;  // of its reductions, which go over the row together: the widest
   bool scans = false;
+  bool stores_meet = false;    // in the order of its axes, which stay as they are
   std::optional<Block> block;  // of a group around a node
 };
 

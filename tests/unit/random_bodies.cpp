@@ -13,10 +13,10 @@ void Generator::store_result(Value v, const Loops& loops) {
   for (const Loop& l : at) shape.push_back(l.size);
   std::vector<std::string> index;
   for (const Loop& l : at) index.push_back(l.name);
-  if (at.size() > 1 && is_static(shape) && points(shape) > 0 && chance(10)) {
-    index = {str("{}*{} + {}", at[0].name, shape[1].value, at[1].name)};
+  if (at.size() > 1 && points(shape) > 0 && chance(10)) {
+    index = {str("{}*{} + {}", at[0].name, shape[1].text, at[1].name)};
     for (std::size_t d = 2; d < at.size(); ++d) index.push_back(at[d].name);
-    shape[0] = constant(shape[0].value * shape[1].value);
+    shape[0] = product({shape[0], shape[1]});
     shape.erase(shape.begin() + 1);
   }
   const std::string b = declare(v.dtype, shape, "");
@@ -26,7 +26,7 @@ void Generator::store_result(Value v, const Loops& loops) {
 void Generator::pointwise(std::size_t source) {
   Shape shape = buffers_[source].shape;
   if (shape.size() > 1 && chance(15)) std::ranges::shuffle(shape, random_);
-  if (shape.size() > 1 && is_static(shape) && chance(12)) shape = {constant(points(shape))};
+  if (shape.size() > 1 && chance(12)) shape = {product(shape)};
   if (chance(12) && shape.size() < 3)
     shape.insert(shape.begin() + below(static_cast<i64>(shape.size()) + 1), any(extents_));
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -115,6 +115,38 @@ void Generator::reduction(std::size_t source) {
     store_result(after_reduction(r, rows), rows);
     if (r.size() == 2 && chance(50)) store_result(r[1], rows);
   }
+  end();
+}
+
+/// Windows over the last dim, as pooling goes; what lies outside is masked off.
+void Generator::window(std::size_t source) {
+  const Shape shape = buffers_[source].shape;
+  if (shape.empty() || !is_static({shape.back()}) || shape.back().value < 4)
+    return reduction(source);
+  const bool strided = chance(50), padded = chance(50);
+  Loops rows = loops_over(shape, "i");
+  std::vector<std::string> index;
+  for (const Loop& l : rows) index.push_back(l.name);
+  const i64 extent = shape.back().value, room = padded ? extent : extent - 2;
+  rows.back().size = constant(strided ? (room + 1) / 2 : room);
+  index.back() = str("{}{} + r0{}", rows.back().name, strided ? "*2" : "", padded ? " - 1" : "");
+  begin(rows, "reduce", {{"r0", constant(3)}});
+  ++buffers_[source].reads;
+  const Buffer& b = buffers_[source];
+  std::string mask;
+  if (padded) {
+    const Value at = define("i64", "value " + index.back());
+    const Value low = op("ge", {at, number("i64", 0)});
+    const Value high = op("lt", {at, number("i64", extent)});
+    const Value inside = op("bits_and", {low, high});
+    mask = str(" if v{} else {}", inside.number, other(b.dtype));
+  }
+  Value v = define(b.dtype, str("load {} %{}{}{}", b.dtype, b.name, list(index), mask));
+  if (v.dtype == "bf16" || v.dtype == "bool") v = as("f32", v);
+  const std::string how = word({"1x1", "1x4", "16x1"});
+  const Value r =
+      define(v.dtype, str("reduce.{} v{} over r0 tree {}", word({"max", "sum"}), v.number, how));
+  store_result(after_reduction({r}, rows), rows);
   end();
 }
 
@@ -258,23 +290,40 @@ void Generator::shifted_write(std::size_t source) {
   end();
 }
 
-/// Stores that meet: sums into places that come from data.
+/// Stores that meet: sums into places that come from data, often beside another reader of the same.
 void Generator::scatter(std::size_t source) {
-  const Buffer base = buffers_[source];
-  if (base.shape.size() != 1 || base.shape[0].value == 0 || base.dtype == "bool")
-    return partial(source);
-  const Loops loops = loops_over(some_shape(), "i");
-  begin(loops, "", {});
-  std::optional<Value> at = load_any(loops), v = load_any(loops);
+  std::vector<std::size_t> bases;
+  for (std::size_t b = 0; b < buffers_.size(); ++b)
+    if (buffers_[b].shape.size() == 1 && buffers_[b].shape[0].value > 0 &&
+        buffers_[b].dtype != "bool")
+      bases.push_back(b);
+  if (bases.empty()) return partial(source);
+  const std::size_t from = any(bases);
+  const Buffer base = buffers_[from];
+  Loops all = loops_over(buffers_[source].shape, "i"), rows = all, row;
+  const bool scans = !all.empty() && chance(15);
+  if (scans) {
+    row = {all.back()};
+    rows.pop_back();
+  }
+  begin(rows, "scan", row);
+  std::optional<Value> v = load(source, all), at = load_any(all);
   if (!at) at = define("i64", "value 1");
   if (!v) v = number(base.dtype, 1);
+  if (scans && v->dtype != "bool" && v->dtype != "bf16")
+    v = define(v->dtype, str("scan.sum v{} over {}", v->number, row[0].name));
   const Value in = op("remainder", {as("i64", *at), define("i64", "value " + base.shape[0].text)});
   line(str("n{} = index v{} in 0..{} - 1 assert", indices_, in.number, base.shape[0].text));
-  ++buffers_[source].reads;
+  ++buffers_[from].reads;
   const Value stored = as(base.dtype, compute({*v}));
   const std::string b = declare(base.dtype, base.shape, "starts %" + base.name);
-  line(str("store.{} %{}[n{}], v{}", word({"sum", "max", "min"}), b, indices_++, stored.number));
+  const std::string how = word({".sum", ".sum", ".max", ".min", ""});
+  line(str("store{} %{}[n{}], v{}", how, b, indices_++, stored.number));
   end();
+  if (chance(40))
+    reduction(source);
+  else if (chance(40))
+    pointwise(source);
 }
 
 /// Two buffers one after the other, as two masked loads.

@@ -45,8 +45,10 @@ void Generator::step() {
   const i64 kind = below(100);
   if (kind < 50)
     pointwise(source);
-  else if (kind < 66)
+  else if (kind < 64)
     reduction(source);
+  else if (kind < 66)
+    window(source);
   else if (kind < 72)
     softmax(source);
   else if (kind < 76)
@@ -57,7 +59,7 @@ void Generator::step() {
     partial(source);
   else if (kind < 85)
     shifted_write(source);
-  else if (kind < 87)
+  else if (kind < 88)
     scatter(source);
   else if (kind < 90)
     cat(source);

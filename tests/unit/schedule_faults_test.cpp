@@ -181,5 +181,76 @@ TEST(ScheduleFaults, MemoryTakenOverBesideARecomputedReader) {
             "");
 }
 
+/// The order of sums into one place stays: no row kernel goes through the points in another one.
+TEST(ScheduleFaults, StoresThatMeetBesideAReductionOfTheirRow) {
+  EXPECT_EQ(difference(R"(
+  buffer %x: f32[20, 6] input
+  buffer %n: i64[20, 6] input
+  buffer %z: f32[3] input
+  buffer %b: f32[3] starts %z output
+  buffer %y: f32[20] output
+  body scatter {
+    dims i0 < 20, i1 < 6
+    v0 = load f32 %x[i0, i1]
+    v1 = load i64 %n[i0, i1]
+    v2 = const i64 3
+    v3 = remainder v1, v2
+    n0 = index v3 in 0..2 assert
+    store.sum %b[n0], v0
+  }
+  body total {
+    dims i0 < 20 | reduce i1 < 6
+    v0 = load f32 %x[i0, i1]
+    v1 = reduce.sum v0 over i1 tree 1x4
+    store %y[i0], v1
+  })"),
+            "");
+}
+
+TEST(ScheduleFaults, StoresThatMeetBesideAViewOfAnotherOrder) {
+  EXPECT_EQ(difference(R"(
+  buffer %x: f32[120] input
+  buffer %n: i64[120] input
+  buffer %z: f32[3] input
+  buffer %b: f32[3] starts %z output
+  buffer %y: f32[6, 20] output
+  body scatter {
+    dims i0 < 120
+    v0 = load f32 %x[i0]
+    v1 = load i64 %n[i0]
+    v2 = const i64 3
+    v3 = remainder v1, v2
+    n0 = index v3 in 0..2 assert
+    store.sum %b[n0], v0
+  }
+  body turned {
+    dims i0 < 6, i1 < 20
+    v0 = load f32 %x[i0 + 6*i1]
+    v1 = exp v0
+    store %y[i0, i1], v1
+  })"),
+            "");
+}
+
+/// Row after row, though lanes could take sixteen rows at once.
+TEST(ScheduleFaults, StoresThatMeetAlongAScan) {
+  EXPECT_EQ(difference(R"(
+  buffer %x: f32[20, 6] input
+  buffer %n: i64[20, 6] input
+  buffer %z: f32[3] input
+  buffer %b: f32[3] starts %z output
+  body scatter {
+    dims i0 < 20 | scan i1 < 6
+    v0 = load f32 %x[i0, i1]
+    v9 = scan.sum v0 over i1
+    v1 = load i64 %n[i0, i1]
+    v2 = const i64 3
+    v3 = remainder v1, v2
+    n0 = index v3 in 0..2 assert
+    store.sum %b[n0], v9
+  })"),
+            "");
+}
+
 }  // namespace
 }  // namespace coil
