@@ -45,10 +45,8 @@ void Generator::step() {
   const i64 kind = below(100);
   if (kind < 50)
     pointwise(source);
-  else if (kind < 64)
-    reduction(source);
   else if (kind < 66)
-    window(source);
+    reduction(source);
   else if (kind < 72)
     softmax(source);
   else if (kind < 76)
