@@ -103,6 +103,16 @@ i64 points_of(const Kernel& kernel, const std::vector<Axis>& axes) {
   return points;
 }
 
+bool goes_in_lanes(const Stage& s) {
+  return std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
+    return i.kind == KernelOp::Accumulate && i.inst.tree.lanes > 1;
+  });
+}
+
+bool has_lanes(const std::vector<TileDim>& tiles, sym::Expr axis) {
+  return std::any_of(tiles.begin(), tiles.end(), [&](const TileDim& t) { return t.axis == axis; });
+}
+
 }  // namespace
 
 void map_epilogue_to_cpu(Kernel& kernel) {
@@ -127,9 +137,7 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
   const std::vector<const Stage*> meet = stages_where_stores_meet(kernel);
   m.serial = !meet.empty();
   for (const Stage& s : kernel.stages)
-    if (s.closing && std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
-          return i.kind == KernelOp::Accumulate && i.inst.tree.lanes > 1;
-        }))
+    if (s.closing && goes_in_lanes(s) && !has_lanes(m.closing, s.loop.back().var))
       m.closing.push_back({s.loop.back().var, kLanes});
   if (reduce && reduce->tree.lanes > 1) {
     m.tile.push_back({row.back().var, reduce->tree.lanes});

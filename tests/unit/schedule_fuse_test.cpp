@@ -209,7 +209,7 @@ TEST(Fuse, TreesOfOneKernel) {
   EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "1x2")),
             "yes: both read %x");
   EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x4"), sum_of_rows("q", "b", "16x4")),
-            "no: their reductions have 1 and 16 lanes");
+            "no: their reductions have trees 1x4 block 0 and 16x4 block 0");
   EXPECT_EQ(two_over_rows(sum_of_rows("p", "a", "1x3"), sum_of_rows("q", "b", "1x4")),
             "no: their reductions go in rounds of 3 and 4");
 }
