@@ -106,13 +106,15 @@ class PlanPrinter {
                          : "");
   }
   void print(const Call& c) {
-    out_.line(
-        "call   {} ({}", c.name,
-        join(c.operands, ", ",
-             [&](const PlanOperand& o) { return place(o.buffer) + " " + list(o.shape); }) +
-            (c.packed ? ", " + place(*c.packed) : "") + ")" +
-            (c.epilogue ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers))
-                        : ""));
+    std::vector<std::string> operands;
+    for (const PlanOperand& o : c.operands)
+      if (o.buffer != kNoBuffer) operands.push_back(place(o.buffer) + " " + list(o.shape));
+    if (c.packed) operands.push_back(place(*c.packed));
+    out_.line("call   {} ({}){}", c.name,
+              join(operands, ", ", [](const std::string& text) { return text; }),
+              c.epilogue
+                  ? str(" epilogue k{} ({})", c.epilogue->kernel, places(c.epilogue->buffers))
+                  : std::string());
   }
   void print(const CopyStep& c) { out_.line("copy   {} to {}", place(c.from), place(c.to)); }
   void print(const ReadSize& r) {
