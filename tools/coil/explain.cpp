@@ -70,8 +70,8 @@ class StepPrinter {
     return init ? When::Init : When::Call;
   }
 
-  /// The plan has one step more than the schedule for each copy and each size that is read; they
-  /// stand around the step that they serve.
+  /// The plan has one step more than the schedule for each copy, each weight that is packed and
+  /// each size that is read; they stand around the step that they serve.
   void steps(const Scope& s, const std::vector<runtime::PlanStep>& plan, When part,
              const std::string& indent) {
     auto next = plan.begin();
@@ -86,13 +86,27 @@ class StepPrinter {
 
   static bool is_auxiliary(const runtime::PlanStep& step) {
     return std::holds_alternative<runtime::CopyStep>(step) ||
-           std::holds_alternative<runtime::ReadSize>(step);
+           std::holds_alternative<runtime::ReadSize>(step) || packing(step) != nullptr;
+  }
+
+  /// The operand that a step packs, or null.
+  static const runtime::PlanOperand* packing(const runtime::PlanStep& step) {
+    const auto* call = std::get_if<runtime::Call>(&step);
+    if (!call || !call->name.starts_with("pack.")) return nullptr;
+    for (const runtime::PlanOperand& o : call->operands)
+      if (o.buffer != runtime::kNoBuffer) return &o;
+    return nullptr;
   }
 
   void auxiliary(const Scope& s, const runtime::PlanStep& step, const std::string& indent) const {
     if (const auto* copy = std::get_if<runtime::CopyStep>(&step))
       print(str("{}    copy %{} to %{}, which begins with its content\n", indent,
                 s.plan.buffers[copy->from].name, s.plan.buffers[copy->to].name));
+    if (const runtime::PlanOperand* weight = packing(step)) {
+      const runtime::Call& call = std::get<runtime::Call>(step);
+      print(str("{}    {} of %{}: {} reads it in that layout\n", indent, terminal_.green("pack"),
+                s.plan.buffers[weight->buffer].name, call.name.substr(5)));
+    }
     if (const auto* size = std::get_if<runtime::ReadSize>(&step))
       print(str("{}    read the size {} from %{}\n", indent, s.plan.symbols[size->symbol],
                 s.plan.buffers[size->buffer].name));
