@@ -140,7 +140,7 @@ void store_elements(const Memory& memory, i64 n, const i64* addresses, const std
 
 void convert(DType from, DType to, i64 n, const std::byte* in, std::byte* out) {
   if (from == to) {
-    std::memcpy(out, in, static_cast<std::size_t>(n * size_of(from)));
+    if (n > 0) std::memcpy(out, in, static_cast<std::size_t>(n * size_of(from)));
     return;
   }
   const void* operand = in;
