@@ -85,6 +85,7 @@ Result<Types> arange(const Call& call) {
   const auto number = [&](std::string_view name, i64 otherwise) {
     return call.schema.arg_index(name) >= 0 ? call.arg(name) : Arg(call.number(otherwise));
   };
+  if (is_complex(call.dtype("dtype", DType::i64))) return call.fail("has no complex form");
   const Arg start = number("start", 0);
   const Arg end = number("end", 0);
   const Arg step = number("step", 1);

@@ -176,6 +176,13 @@ Result<Types> index_write(const Call& call) {
   return contiguous_self(call);
 }
 
+Result<Types> index_fill(const Call& call) {
+  const Type& index = *COIL_TRY(index_of(call));
+  if (index.ndim() > 1) return call.fail("index is {}", text(call.syms, index));
+  COIL_TRY(call.dim("dim", call.self().ndim()));
+  return preserved(call);
+}
+
 Result<Types> masked_scatter(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("mask").shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
@@ -256,8 +263,8 @@ constexpr RuleRow kRules[] = {
     {"index_add", index_write},
     {"index_copy", index_write},
     {"index_reduce", index_write},
-    {"index_fill.int_Scalar", preserved},
-    {"index_fill.int_Tensor", preserved},
+    {"index_fill.int_Scalar", index_fill},
+    {"index_fill.int_Tensor", index_fill},
     {"gather", gather},
     {"take", take},
     {"scatter.src", scatter},

@@ -136,6 +136,7 @@ Result<Types> convolution(const Call& call) {
                        transposed ? weight.shape[0] : call.syms.mul(weight.shape[1], groups)));
   if (call.has("bias")) {
     COIL_TRY(dims_are(call, "bias", 1));
+    COIL_TRY(dtypes_agree(call, input, call.tensor("bias")));
     COIL_TRY(sizes_agree(call, call.tensor("bias").shape[0], channels));
   }
   Sizes shape = {input.shape[0], channels};

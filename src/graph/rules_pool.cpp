@@ -143,6 +143,14 @@ Result<Types> grid_sampler(const Call& call) {
   if (input.ndim() < 4 || input.ndim() != dims + 2 || grid.ndim() != dims + 2)
     return call.fail("does not take {} with a grid {}", text(call.syms, input),
                      text(call.syms, grid));
+  for (const auto& [name, modes] :
+       {std::pair("interpolation_mode", 3), std::pair("padding_mode", 3)}) {
+    const std::optional<i64> mode = call.syms.as_const(call.integer(name));
+    if (!mode || *mode < 0 || *mode >= modes)
+      return call.fail("{} is from 0 to {}", name, modes - 1);
+  }
+  if (grid.dtype != input.dtype)
+    return call.fail("the grid is {}, the input {}", name(grid.dtype), name(input.dtype));
   Sizes shape = {input.shape[0], input.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
   return Types{call.contiguous(input.dtype, std::move(shape))};

@@ -21,13 +21,14 @@ std::string at_least(const Text& t, Binding binding) {
   return t.binding < binding ? "(" + t.text + ")" : t.text;
 }
 
-/// `i0*s0*4`, without the sign: that of a negative constant goes to `negative`.
+/// `i0*s0*4`, without the sign: that of a negative constant goes to `negative`, unless it is the
+/// least number, which has no positive form.
 Text product_text(const Arena& arena, Expr e, const Texts& done, bool& negative) {
   std::string out;
   for (Expr o : arena.operands(e)) {
     const std::optional<i64> c = arena.as_const(o);
     std::string factor = at_least(done.at(o), kPrimary);
-    if (c && *c < 0 && !negative) {
+    if (c && *c < 0 && *c != kMinInt && !negative) {
       negative = true;
       if (*c == -1) continue;
       factor = factor.substr(1, factor.size() - (factor.front() == '(' ? 2 : 1));
@@ -46,7 +47,7 @@ Text sum_text(const Arena& arena, Expr e, const Texts& done) {
     Text t = done.at(o);
     if (arena.kind(o) == Kind::Mul) {
       t = product_text(arena, o, done, negative);
-    } else if (arena.kind(o) == Kind::Const && t.text[0] == '-') {
+    } else if (const auto c = arena.as_const(o); c && *c < 0 && *c != kMinInt) {
       negative = true;
       t = {t.text.substr(1), kPrimary};
     }
