@@ -27,8 +27,9 @@ LowerFn find_lowering(std::string_view op);
   X(amin)                                                                                         \
   X(any)                                                                                          \
   X(all)                                                                                          \
-  X(argmax) X(argmin) X(max_dim) X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum)     \
-      X(cumprod) X(softmax) X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference)    \
+  X(argmax)                                                                                       \
+  X(argmin) X(max_dim) X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod)    \
+      X(softmax) X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference)               \
           X(batch_norm_training) X(mm) X(addmm) X(convolution) X(attention) X(embedding) X(index) \
               X(index_put) X(gather) X(scatter) X(scatter_add) X(scatter_reduce) X(index_select)  \
                   X(index_add) X(index_copy) X(index_fill) X(nonzero) X(item) X(cat)              \

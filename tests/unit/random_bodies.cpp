@@ -13,10 +13,10 @@ void Generator::store_result(Value v, const Loops& loops) {
   for (const Loop& l : at) shape.push_back(l.size);
   std::vector<std::string> index;
   for (const Loop& l : at) index.push_back(l.name);
-  if (at.size() > 1 && is_static(shape) && points(shape) > 0 && chance(10)) {
-    index = {str("{}*{} + {}", at[0].name, shape[1].value, at[1].name)};
+  if (at.size() > 1 && points(shape) > 0 && chance(10)) {
+    index = {str("{}*{} + {}", at[0].name, shape[1].text, at[1].name)};
     for (std::size_t d = 2; d < at.size(); ++d) index.push_back(at[d].name);
-    shape[0] = constant(shape[0].value * shape[1].value);
+    shape[0] = product({shape[0], shape[1]});
     shape.erase(shape.begin() + 1);
   }
   const std::string b = declare(v.dtype, shape, "");
@@ -26,7 +26,7 @@ void Generator::store_result(Value v, const Loops& loops) {
 void Generator::pointwise(std::size_t source) {
   Shape shape = buffers_[source].shape;
   if (shape.size() > 1 && chance(15)) std::ranges::shuffle(shape, random_);
-  if (shape.size() > 1 && is_static(shape) && chance(12)) shape = {constant(points(shape))};
+  if (shape.size() > 1 && chance(12)) shape = {product(shape)};
   if (chance(12) && shape.size() < 3)
     shape.insert(shape.begin() + below(static_cast<i64>(shape.size()) + 1), any(extents_));
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -115,6 +115,38 @@ void Generator::reduction(std::size_t source) {
     store_result(after_reduction(r, rows), rows);
     if (r.size() == 2 && chance(50)) store_result(r[1], rows);
   }
+  end();
+}
+
+/// Windows over the last dim, as pooling goes; what lies outside is masked off.
+void Generator::window(std::size_t source) {
+  const Shape shape = buffers_[source].shape;
+  if (shape.empty() || !is_static({shape.back()}) || shape.back().value < 4)
+    return reduction(source);
+  const bool strided = chance(50), padded = chance(50);
+  Loops rows = loops_over(shape, "i");
+  std::vector<std::string> index;
+  for (const Loop& l : rows) index.push_back(l.name);
+  const i64 extent = shape.back().value, room = padded ? extent : extent - 2;
+  rows.back().size = constant(strided ? (room + 1) / 2 : room);
+  index.back() = str("{}{} + r0{}", rows.back().name, strided ? "*2" : "", padded ? " - 1" : "");
+  begin(rows, "reduce", {{"r0", constant(3)}});
+  ++buffers_[source].reads;
+  const Buffer& b = buffers_[source];
+  std::string mask;
+  if (padded) {
+    const Value at = define("i64", "value " + index.back());
+    const Value low = op("ge", {at, number("i64", 0)});
+    const Value high = op("lt", {at, number("i64", extent)});
+    const Value inside = op("bits_and", {low, high});
+    mask = str(" if v{} else {}", inside.number, other(b.dtype));
+  }
+  Value v = define(b.dtype, str("load {} %{}{}{}", b.dtype, b.name, list(index), mask));
+  if (v.dtype == "bf16" || v.dtype == "bool") v = as("f32", v);
+  const std::string how = word({"1x1", "1x4", "16x1"});
+  const Value r =
+      define(v.dtype, str("reduce.{} v{} over r0 tree {}", word({"max", "sum"}), v.number, how));
+  store_result(after_reduction({r}, rows), rows);
   end();
 }
 

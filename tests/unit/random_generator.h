@@ -50,6 +50,13 @@ inline bool is_static(const Shape& shape) {
   return std::ranges::all_of(shape, [](const Size& s) { return s.text == str("{}", s.value); });
 }
 
+/// The product of the sizes from `first` on.
+inline Size product(const Shape& shape, std::size_t first = 0) {
+  const Shape part(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.end());
+  if (is_static(part)) return constant(points(part));
+  return {"(" + join(part, "*", [](const Size& s) { return s.text; }) + ")", points(part)};
+}
+
 inline std::string list(const std::vector<std::string>& items) {
   return "[" + join(items, ", ", [](const std::string& s) { return s; }) + "]";
 }
@@ -101,6 +108,7 @@ class Generator {
   void pointwise(std::size_t source);
   void store_result(Value v, const Loops& loops);
   void reduction(std::size_t source);
+  void window(std::size_t source);
   Value after_reduction(std::vector<Value> results, const Loops& rows);
   void softmax(std::size_t source);
   void norm(std::size_t source);

@@ -45,8 +45,10 @@ void Generator::step() {
   const i64 kind = below(100);
   if (kind < 50)
     pointwise(source);
-  else if (kind < 66)
+  else if (kind < 64)
     reduction(source);
+  else if (kind < 66)
+    window(source);
   else if (kind < 72)
     softmax(source);
   else if (kind < 76)

@@ -79,18 +79,15 @@ std::string Generator::other(const std::string& dtype) {
 /// Row-major place in the loops, as an index of another shape.
 std::vector<std::string> Generator::unflatten(const Shape& shape, const Loops& loops) {
   std::string flat;
-  i64 stride = points(shape);
-  for (const Loop& l : loops) {
-    stride /= std::max<i64>(1, l.size.value);
-    flat += str("{}{}*{}", flat.empty() ? "" : " + ", l.name, stride);
-  }
+  Shape space;
+  for (const Loop& l : loops) space.push_back(l.size);
+  for (std::size_t l = 0; l < loops.size(); ++l)
+    flat += str("{}{}*{}", l == 0 ? "" : " + ", loops[l].name, product(space, l + 1).text);
   if (flat.empty()) flat = "0";
   std::vector<std::string> out;
-  stride = points(shape);
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    stride /= std::max<i64>(1, shape[d].value);
-    out.push_back(d == 0 ? str("({}) // {}", flat, stride)
-                         : str("({}) // {} % {}", flat, stride, shape[d].value));
+    const std::string digit = str("({}) // {}", flat, product(shape, d + 1).text);
+    out.push_back(d == 0 ? digit : str("{} % {}", digit, shape[d].text));
   }
   return out;
 }
@@ -101,8 +98,7 @@ std::optional<std::vector<std::string>> Generator::index_of(const Shape& shape,
                                                             const Loops& loops) {
   Shape space;
   for (const Loop& l : loops) space.push_back(l.size);
-  if (is_static(shape) && is_static(space) && points(shape) == points(space) && points(shape) > 0 &&
-      shape.size() != space.size())
+  if (points(shape) == points(space) && points(shape) > 0 && shape.size() != space.size())
     return unflatten(shape, loops);
   std::vector<bool> used(loops.size(), false);
   std::vector<std::string> out;
