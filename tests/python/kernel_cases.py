@@ -170,10 +170,13 @@ def pad(s, rng):
     return dict(x=x, y=np.zeros((3, s + 7), np.float16)), dict(y=y)
 
 
-def kept_row(s, rng):
-    x = whole(rng, s, 300)
-    wide = x.astype(np.float64)
-    return dict(x=x, y=np.zeros_like(x)), dict(y=wide / (1 + np.abs(wide).sum(axis=1, keepdims=True)))
+def kept_row(length):
+    def case(s, rng):
+        x = whole(rng, s, length)
+        wide = x.astype(np.float64)
+        return dict(x=x, y=np.zeros_like(x)), dict(y=wide / (1 + np.abs(wide).sum(axis=1, keepdims=True)))
+
+    return case
 
 
 def kept_columns(s, rng):
@@ -195,7 +198,8 @@ CASES = {
     "max_pool": dict(max_pool=max_pool),
     "gather": dict(gather=gather(0, 10), gather_wrap=gather(-10, 10), gather_clamp=gather(-20, 20),
                    gather_masked=gather_masked, histogram=histogram, scatter=scatter),
-    "masked_tails": dict(cat=cat, pad=pad, kept_row=kept_row, kept_columns=kept_columns),
+    "masked_tails": dict(cat=cat, pad=pad, kept_row=kept_row(300), kept_long=kept_row(20000),
+                         kept_columns=kept_columns),
 }
 
 # The cpp target keeps rows only where lanes run along them, which is all that the scheduler asks for.
@@ -203,8 +207,8 @@ TRITON_ONLY = {"kept_columns"}
 
 
 def size_of_case(kernel, size):
-    """kept_row has few rows of constant length."""
-    return min(size, 40) if kernel == "kept_row" else size
+    """Rows of constant length are few."""
+    return min(size, {"kept_row": 40, "kept_long": 2}.get(kernel, size))
 
 
 def assert_right(kernel, dtype, got, want):

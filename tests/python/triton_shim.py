@@ -37,6 +37,13 @@ def _scan_by_doubling(self, inputs):
     return [self.to_tensor(d, dtype) for d, dtype in zip(data, dtypes)]
 
 
+def _splat(self, shape_type, value):
+    """As InterpreterBuilder.create_splat, which spreads a scalar comparison as integers, not as bools."""
+    data = np.full(shape_type.shape, value.data.flat[0], dtype=value.data.dtype)
+    return interpreter.TensorHandle(data, value.dtype.scalar)
+
+
+interpreter.InterpreterBuilder.create_splat = _splat
 interpreter.ReduceOps.generic_reduce = _reduce_by_halves
 interpreter.ScanOps.generic_scan = _scan_by_doubling
 

@@ -53,9 +53,12 @@ Result<std::string> triton_of(const std::vector<Kernel>& kernels) {
 /// The kernels for a GPU. Structured nodes are no kernels.
 Result<std::string> print_triton(const Compilation& c) {
   std::string skipped;
-  for (const ScheduleStep& step : c.schedule.order)
-    if (const auto* node = std::get_if<StructuredId>(&step))
-      skipped += str("# skipped: {}, a structured node\n", c.program.structured[*node].name);
+  for (const ScheduleStep& step : c.schedule.order) {
+    const auto* group = std::get_if<GroupId>(&step);
+    const auto* alone = std::get_if<StructuredId>(&step);
+    const StructuredId node = alone ? *alone : group ? c.schedule.groups[*group].node : StructuredId();
+    if (node.valid()) skipped += str("# skipped: {}, a structured node\n", c.program.structured[node].name);
+  }
   return skipped + COIL_TRY(triton_of(c.kernels));
 }
 

@@ -238,8 +238,9 @@ class KernelPrinter {
     for (const Stage& s : kernel_.stages)
       if (!s.loop.empty()) row = &s.loop[0];
     index_.name(row->var, "r0");
-    body_.line("any_inside = tl.cast({}, {}) > 0", index_.print(row->extent), index_.type());
     if (mapping_.chunk > 0) return;
+    if (syms_.range(row->extent).lo < 1)
+      body_.line("any_inside = tl.cast({}, {}) > 0", index_.print(row->extent), index_.type());
     body_.raw_line("r0 = lane0");
     body_.line("{} = r0 < {}", InstPrinter::mask_name(0), index_.print(row->extent));
   }

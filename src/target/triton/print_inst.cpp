@@ -74,6 +74,13 @@ bool InstPrinter::varies(sym::Expr e) const {
   return false;
 }
 
+/// Whether the row is known to have an element, so that what is common to all of them may be read.
+bool InstPrinter::row_has_elements() const {
+  for (const Stage& s : kernel_.stages)
+    if (!s.loop.empty() && syms_.range(s.loop[0].extent).lo < 1) return false;
+  return true;
+}
+
 /// The mask of the whole tile.
 std::string InstPrinter::all_inside() const {
   std::string out;
@@ -153,10 +160,11 @@ Result<InstPrinter::Access> InstPrinter::access(const KernelInst& k) {
     }
     for (sym::Expr n : index_lanes_)
       if (uses(at, n) && !whole) out.mask = both("", all_inside());
-    if (is_store && !varies(at) && !b.kept)
+    if (is_store && !varies(at) && !b.kept && k.inst.store_combine == StoreCombine::None)
       return error("all of a tile stores to one element of %{}", b.name);
     if (widen) out.offset = str("{} + tile_zeros", out.offset);
-    if (out.mask.empty() && in_row()) out.mask = "any_inside";
+    if (out.mask.empty() && place_ == Place::RowTile && !row_has_elements())
+      out.mask = "any_inside";
   }
   for (const auto& [n, ok] : checked_)
     if (uses(at, n)) out.mask = both(out.mask, ok);

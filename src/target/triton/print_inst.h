@@ -46,6 +46,7 @@ class InstPrinter {
   bool varies(sym::Expr e) const;
   bool varies(Val v) const { return in_tile() && lanes_[v.index]; }
   bool uses(sym::Expr e, sym::Expr var) const { return syms_.uses(e, var); }
+  bool row_has_elements() const;
   std::string all_inside() const;
   Result<Access> access(const KernelInst& k);
   Result<Access> kept_access(const KernelInst& k, Access plain) const;
