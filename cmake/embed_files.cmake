@@ -1,4 +1,4 @@
-# cmake -DFILES="a.h|b.h" -DOUTPUT=x.cpp -P embed_files.cmake
+# cmake -DFILES="a.h|b.h" -DOUTPUT=x.cpp -DNAMESPACE=cpp -P embed_files.cmake
 # Writes a C++ source that holds the bytes of the files.
 
 string(REPLACE "|" ";" files "${FILES}")
@@ -15,11 +15,11 @@ foreach(file IN LISTS files)
   string(APPEND rows "    {\"${name}\",\n     {\"${bytes}\", ${size}}},\n")
 endforeach()
 file(WRITE ${OUTPUT} "// Made by cmake/embed_files.cmake.
-#include \"target/cpp/prelude_files.h\"
+#include \"target/${NAMESPACE}/prelude_files.h\"
 
 #include <array>
 
-namespace coil::cpp {
+namespace coil::${NAMESPACE} {
 namespace {
 
 constexpr std::array<PreludeFile, ${count}> kFiles = {{
@@ -29,5 +29,5 @@ ${rows}}};
 
 std::span<const PreludeFile> prelude_files() { return kFiles; }
 
-}  // namespace coil::cpp
+}  // namespace coil::${NAMESPACE}
 ")

@@ -104,6 +104,8 @@ void map_epilogue_to_cpu(Kernel& kernel);
 /// Text form: parse_kernel(to_text(k)) prints the same again.
 std::string to_text(const Kernel& kernel);
 Result<Kernel> parse_kernel(std::string_view text, const std::string& file);
+/// A file of kernels, each of which starts a line with the word `kernel`.
+Result<std::vector<Kernel>> parse_kernels(std::string_view text, const std::string& file);
 Status verify(const Kernel& kernel);
 
 }  // namespace coil

@@ -489,4 +489,24 @@ Result<Kernel> parse_kernel(std::string_view text, const std::string& file) {
   return KernelParser(text, file).parse();
 }
 
+Result<std::vector<Kernel>> parse_kernels(std::string_view text, const std::string& file) {
+  constexpr std::string_view kStart = "kernel ";
+  std::vector<std::size_t> starts;
+  for (std::size_t at = 0; at < text.size();
+       at = std::min(text.find('\n', at), text.size() - 1) + 1)
+    if (text.substr(at).starts_with(kStart)) starts.push_back(at);
+  if (starts.empty()) return error("{} has no kernel", file);
+  starts[0] = 0;  // whatever stands before the first one is its own
+  starts.push_back(text.size());
+  std::vector<Kernel> kernels;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    // Blank lines in place of the kernels before it keep line numbers right.
+    std::string own(static_cast<std::size_t>(std::ranges::count(text.substr(0, starts[i]), '\n')),
+                    '\n');
+    own += text.substr(starts[i], starts[i + 1] - starts[i]);
+    kernels.push_back(COIL_TRY(parse_kernel(own, file)));
+  }
+  return kernels;
+}
+
 }  // namespace coil

@@ -28,17 +28,19 @@ LowerFn find_lowering(std::string_view op);
   X(any)                                                                                          \
   X(all)                                                                                          \
   X(argmax)                                                                                       \
-  X(argmin) X(max_dim) X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod)    \
-      X(softmax) X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference)               \
-          X(batch_norm_training) X(mm) X(addmm) X(convolution) X(attention) X(embedding) X(index) \
-              X(index_put) X(gather) X(scatter) X(scatter_add) X(scatter_reduce) X(index_select)  \
-                  X(index_add) X(index_copy) X(index_fill) X(nonzero) X(item) X(cat)              \
-                      X(constant_pad) X(flip) X(roll) X(repeat) X(reflection_pad)                 \
-                          X(replication_pad) X(tril) X(triu) X(full) X(empty) X(arange)           \
-                              X(linspace) X(eye) X(max_pool) X(avg_pool) X(adaptive_avg_pool)     \
-                                  X(adaptive_max_pool) X(upsample_nearest) X(upsample_linear)     \
-                                      X(upsample_bicubic) X(grid_sampler) X(sort) X(topk) X(lstm) \
-                                          X(gru) X(rnn) X(complex_make) X(polar) X(random)
+  X(argmin)                                                                                       \
+  X(max_dim)                                                                                      \
+  X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod) X(softmax)              \
+      X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference) X(batch_norm_training)   \
+          X(mm) X(addmm) X(convolution) X(attention) X(embedding) X(index) X(index_put) X(gather) \
+              X(scatter) X(scatter_add) X(scatter_reduce) X(index_select) X(index_add)            \
+                  X(index_copy) X(index_fill) X(nonzero) X(item) X(cat) X(constant_pad) X(flip)   \
+                      X(roll) X(repeat) X(reflection_pad) X(replication_pad) X(tril) X(triu)      \
+                          X(full) X(empty) X(arange) X(linspace) X(eye) X(max_pool) X(avg_pool)   \
+                              X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample_nearest)       \
+                                  X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
+                                      X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
+                                          X(random)
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
 COIL_LOWERINGS(X)
 #undef X

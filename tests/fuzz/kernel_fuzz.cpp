@@ -1,8 +1,10 @@
 // Level 3 text: parsing never crashes; what verifies prints, the print reads back as itself and
-// verifies again.
+// verifies again. It maps to a GPU or is refused; what is mapped verifies, and prints or is
+// refused.
 
-#include "kernel/kernel.h"
+#include "kernel/mapping_gpu.h"
 #include "mutate_text.h"
+#include "target/triton/print.h"
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
@@ -20,5 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   COIL_CHECK(to_text(*again) == printed, "prints differently:\n{}\n{}", printed, to_text(*again));
   const Status sound = verify(*again);
   COIL_CHECK(sound.ok(), "{}\n{}", sound.error().message, printed);
+  Kernel mapped = *again;
+  if (!map_to_gpu(mapped).ok()) return 0;
+  const Status still_sound = verify(mapped);
+  COIL_CHECK(still_sound.ok(), "{}\n{}", still_sound.error().message, printed);
+  (void)triton::print_module({&mapped, 1});
   return 0;
 }

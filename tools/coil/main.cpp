@@ -93,7 +93,8 @@ void declare(CLI::App& app, Arguments& a, std::function<Result<int>()>& chosen) 
   CLI::App* dump = app.add_subcommand("dump", "each level of the compiler as text");
   add_common(*dump, a.dump.common);
   dump->add_option("--stage", a.dump.stages,
-                   "graph,loops,schedule,kernels,plan,code, or some of them");
+                   "graph,loops,schedule,kernels,plan,code,triton, or some of them (a .kernels "
+                   "text has kernels,code,triton)");
   dump->add_option("-o", a.dump.folder, "write files into this folder instead of printing");
   dump->callback([&] { chosen = [&] { return cli::dump(a.dump); }; });
 

@@ -75,7 +75,7 @@ COIL_COLD f64 digamma_scalar(f64 x) {
   f64 result = 0;
   if (x < 0) {
     const f64 fraction = x - trunc(x);
-    if (fraction == 0) return __builtin_nan("");
+    if (fraction == 0 || isinf(x)) return __builtin_nan("");
     const f64 pi = 3.14159265358979323846;
     result = -pi / __builtin_tan(pi * fraction);
     x = 1 - x;

@@ -1,0 +1,120 @@
+"""What Triton's interpreter wants of a tensor, over numpy: no torch needed."""
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+
+def _combine(operation, left, right, dtypes):
+    """The combine function on arrays of partial values, element by element."""
+    values = [tl.core.tensor(interpreter.TensorHandle(data, dtype.scalar), tl.block_type(dtype.scalar, list(data.shape)))
+              for data, dtype in zip([*left, *right], [*dtypes, *dtypes])]
+    result = operation.combine_fn.fn(*values)
+    return [r.handle.data for r in (result if isinstance(result, tuple) else (result,))]
+
+
+def _reduce_by_halves(self, inputs):
+    """As ReduceOps.generic_reduce of tiles of rank 1, which takes one element at a time and seconds a row."""
+    dtypes = [i.dtype for i in inputs]
+    data = [i.handle.data for i in inputs]
+    assert self.axis == 0 and data[0].ndim == 1 and not self.keep_dims
+    while len(data[0]) > 1:
+        half = len(data[0]) // 2
+        data = _combine(self, [d[:half] for d in data], [d[half:] for d in data], dtypes)
+    return [self.to_tensor(d[0], dtype) for d, dtype in zip(data, dtypes)]
+
+
+def _scan_by_doubling(self, inputs):
+    """As ScanOps.generic_scan of tiles of rank 1. W. Hillis, G. Steele: Data parallel algorithms (1986)."""
+    dtypes = [i.dtype for i in inputs]
+    data = [i.handle.data for i in inputs]
+    assert self.axis == 0 and data[0].ndim == 1
+    step = 1
+    while step < len(data[0]):
+        later = _combine(self, [np.roll(d, step) for d in data], data, dtypes)
+        data = [np.concatenate([d[:step], after[step:]]) for d, after in zip(data, later)]
+        step *= 2
+    return [self.to_tensor(d, dtype) for d, dtype in zip(data, dtypes)]
+
+
+def _splat(self, shape_type, value):
+    """As InterpreterBuilder.create_splat, which spreads a scalar comparison as integers, not as bools."""
+    data = np.full(shape_type.shape, value.data.flat[0], dtype=value.data.dtype)
+    return interpreter.TensorHandle(data, value.dtype.scalar)
+
+
+interpreter.InterpreterBuilder.create_splat = _splat
+interpreter.ReduceOps.generic_reduce = _reduce_by_halves
+interpreter.ScanOps.generic_scan = _scan_by_doubling
+
+# numpy has no bf16: arrays of uint16 stand for it.
+NAMES = {
+    "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32",
+    "u64": "uint64", "bool": "uint8", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+}
+
+
+class Storage:
+    def __init__(self, array):
+        self.array = array
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+    def cpu(self):
+        return self
+
+    def copy_(self, other):
+        assert other is self or other.data_ptr() == self.data_ptr()
+
+
+class Tensor:
+    """A contiguous array, shared with the caller. Elements are of coil's `dtype`."""
+
+    def __init__(self, array, dtype):
+        assert array.flags.c_contiguous
+        self.dtype = NAMES[dtype]
+        self.storage = Storage(array)
+
+    def data_ptr(self):
+        return self.storage.data_ptr()
+
+    def untyped_storage(self):
+        return self.storage
+
+    def new_empty(self, _size, device=None):
+        other = object.__new__(Tensor)
+        other.dtype, other.storage = self.dtype, self.storage
+        return other
+
+    def set_(self, storage, _offset, _size, _stride):
+        self.storage = storage
+
+    def storage_offset(self):
+        return 0
+
+    def size(self):
+        return self.storage.array.shape
+
+    def stride(self):
+        return tuple(s // self.storage.array.itemsize for s in self.storage.array.strides)
+
+
+def launch(entry, arrays, symbols):
+    """Runs one kernel of a printed module in the interpreter; `arrays` by buffer name are changed in place.
+    Returns the faults."""
+    programs = entry["programs"](*symbols)
+    faults = np.zeros(max(1, entry["sites"]), np.int64)
+    if programs == 0:
+        return faults
+    arguments = [Tensor(arrays[name], dtype) for name, dtype, _ in entry["buffers"]]
+    arguments += list(symbols)
+    if entry["scalars"]:
+        arguments.append(Tensor(np.array([arrays["scalars"]], np.float64), "f64"))
+    for dtype, elements in entry["kept"]:
+        size = np.dtype("uint16" if dtype == "bf16" else NAMES[dtype]).itemsize
+        arguments.append(Tensor(np.zeros(elements * programs * size, np.uint8), dtype))
+    if entry["sites"]:
+        arguments.append(Tensor(faults, "i64"))
+    entry["function"][(programs,)](*arguments)
+    return faults
