@@ -15,6 +15,8 @@ using LowerFn = Status (*)(Lowering& l, const Node& node, const Args& args);
 LowerFn find_lowering(std::string_view op);
 
 // One function a family member, each beside its family.
+// clang-format does not settle on one layout of this list.
+// clang-format off
 #define COIL_LOWERINGS(X)                                                                         \
   X(pointwise)                                                                                    \
   X(view)                                                                                         \
@@ -41,6 +43,7 @@ LowerFn find_lowering(std::string_view op);
                                   X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
                                       X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
                                           X(random)
+// clang-format on
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
 COIL_LOWERINGS(X)
 #undef X
