@@ -7,6 +7,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/merge_axes.h"
+#include "schedule/accesses.h"
 #include "schedule/memory.h"
 
 namespace coil {
@@ -44,11 +45,6 @@ class Builder {
   }
 
  private:
-  static bool has_kind(const Body& body, InstKind kind) {
-    return std::any_of(body.insts.begin(), body.insts.end(),
-                       [&](const Inst& i) { return i.kind == kind; });
-  }
-
   /// An epilogue runs over the elements of a block, which is its first buffer.
   void start_block() {
     Kernel& k = out_.kernel;

@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kMostInstructions = 1000;  // of one kernel
 constexpr i64 kMostClosingPoints = 65536;       // of a group that one thread runs at a kernel's end
 constexpr std::size_t kMostBlockAccesses = 48;  // and sizes, of an epilogue: its arguments are few
-constexpr i64 kFewRows = 16;                    // fewer leave threads without work
-constexpr i64 kLongRow = 8192;                  // points of a row that are worth a thread
 
 class Joiner {
  public:
@@ -24,7 +22,6 @@ class Joiner {
          BodyId id)
       : program_(program),
         syms_(*program.syms),
-        prover_(syms_, program.facts),
         draft_(draft),
         id_(id),
         body_(program.bodies[id]),
@@ -119,9 +116,7 @@ class Joiner {
     std::vector<sym::Expr> grid, inner;
     for (const Axis& a : fit_.grid) grid.push_back(a.extent);
     for (const Axis& a : fit_.inner) inner.push_back(a.extent);
-    const bool few =
-        likely_product(program_, grid) < kFewRows && likely_product(program_, inner) >= kLongRow;
-    if (few && fit_.is_row && !reduces())
+    if (leaves_threads_idle(program_, grid, inner) && fit_.is_row && !reduces())
       return str("{} rows are too few to share among threads", likely_product(program_, grid));
     return "";
   }
@@ -241,7 +236,6 @@ class Joiner {
  private:
   const LoopProgram& program_;
   sym::Arena& syms_;
-  sym::Prover prover_;
   Draft& draft_;
   const BodyId id_;
   const Body& body_;

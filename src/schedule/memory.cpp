@@ -119,16 +119,24 @@ class MemoryPlanner {
   const Group* part_of(BufferId b) const {
     const Group& group =
         schedule_.groups[std::get<GroupId>(schedule_.order[schedule_.buffers.get(b).first])];
-    const auto stores = [&](const Group& g) {
-      return std::any_of(g.instances.begin(), g.instances.end(), [&](const Instance& i) {
-        const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
-        return std::find(stored.begin(), stored.end(), b) != stored.end();
-      });
+    const auto has_store = [&](const Group& g) {
+      return std::any_of(g.instances.begin(), g.instances.end(),
+                         [&](const Instance& i) { return stores(i, b); });
     };
-    if (stores(group)) return &group;
+    if (has_store(group)) return &group;
     for (const Group& part : group.closing)
-      if (stores(part)) return &part;
+      if (has_store(part)) return &part;
     return nullptr;
+  }
+
+  bool stores(const Instance& i, BufferId b) const {
+    const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
+    return std::find(stored.begin(), stored.end(), b) != stored.end();
+  }
+  bool reads(const Instance& i, BufferId b) const {
+    const std::vector<Reading> all =
+        readings(program_, schedule_.recomputed, program_.bodies[i.body]);
+    return std::any_of(all.begin(), all.end(), [&](const Reading& r) { return r.buffer == b; });
   }
 
   void pin(BufferId b) {
@@ -176,19 +184,11 @@ class MemoryPlanner {
     const Group* part = part_of(b);
     if (!part) return false;
     const Group& group = *part;
-    const auto stores = [&](const Instance& i) {
-      const std::vector<BufferId> stored = buffers_stored(program_.bodies[i.body]);
-      return std::find(stored.begin(), stored.end(), b) != stored.end();
-    };
-    const auto by = std::find_if(group.instances.begin(), group.instances.end(), stores);
+    const auto by = std::find_if(group.instances.begin(), group.instances.end(),
+                                 [&](const Instance& i) { return stores(i, b); });
     if (!by->is_row() || has_kind(program_.bodies[by->body], InstKind::Reduce)) return false;
-    return std::any_of(group.instances.begin(), group.instances.end(), [&](const Instance& i) {
-      if (i.stage == by->stage) return false;
-      const std::vector<Reading> reads =
-          readings(program_, schedule_.recomputed, program_.bodies[i.body]);
-      return std::any_of(reads.begin(), reads.end(),
-                         [&](const Reading& r) { return r.buffer == b; });
-    });
+    return std::any_of(group.instances.begin(), group.instances.end(),
+                       [&](const Instance& i) { return i.stage != by->stage && reads(i, b); });
   }
 
   /// A row of known length that lanes run along.
@@ -226,11 +226,8 @@ class MemoryPlanner {
     const auto* group = std::get_if<GroupId>(&schedule_.order[to.first]);
     if (!group) return false;
     bool is_read = false;
-    for_each_instance(schedule_.groups[*group], [&](const Instance& instance) {
-      for (const Reading& r :
-           readings(program_, schedule_.recomputed, program_.bodies[instance.body]))
-        is_read |= r.buffer == base;
-    });
+    for_each_instance(schedule_.groups[*group],
+                      [&](const Instance& i) { is_read |= reads(i, base); });
     return !is_read;
   }
 

@@ -120,10 +120,9 @@ class Chooser {
     std::vector<sym::Expr> grid, inner;
     for (const Dim& d : reader.dims)
       (d.kind == DimKind::Parallel ? grid : inner).push_back(d.extent);
-    const i64 rows = likely_product(program_, grid), row = likely_product(program_, inner);
     return !std::all_of(reader.insts.begin(), reader.insts.end(), [](const Inst& i) {
       return i.kind != InstKind::Store || i.store_combine == StoreCombine::None;
-    }) || (row >= kLongRow && rows < kFewRows);
+    }) || leaves_threads_idle(program_, grid, inner);
   }
 
   i64 bytes_read(const Reading& r, i64 points) const {
@@ -160,6 +159,11 @@ i64 likely_points(const LoopProgram& program, const Body& body) {
   std::vector<sym::Expr> extents;
   for (const Dim& d : body.dims) extents.push_back(d.extent);
   return likely_product(program, extents);
+}
+
+bool leaves_threads_idle(const LoopProgram& program, std::span<const sym::Expr> grid,
+                         std::span<const sym::Expr> row) {
+  return likely_product(program, grid) < kFewRows && likely_product(program, row) >= kLongRow;
 }
 
 i64 cost_of_point(const Body& body) {

@@ -12,6 +12,9 @@ namespace coil {
 i64 likely(const LoopProgram& program, sym::Expr e);
 i64 likely_product(const LoopProgram& program, std::span<const sym::Expr> extents);
 i64 likely_points(const LoopProgram& program, const Body& body);
+/// Rows that are few and long: sharing them out leaves threads without work.
+bool leaves_threads_idle(const LoopProgram& program, std::span<const sym::Expr> grid,
+                         std::span<const sym::Expr> row);
 /// Operations of one point, an elementary function as kElementary of them.
 i64 cost_of_point(const Body& body);
 inline constexpr i64 kElementary = 8;

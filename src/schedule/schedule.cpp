@@ -51,6 +51,7 @@ class Grouper {
   struct Node {
     std::variant<std::size_t, StructuredId, ControlId> what;  // size_t: index into drafts_
     std::vector<StepId> deps, users;
+    std::vector<StepId> sizes;        // of `deps`: whose sizes it names
     std::size_t first = 0, last = 0;  // places in the program of what it holds
     std::size_t reach = 0;            // the largest `first` of itself and all that it waits for
     StepId moved;                     // the step that has taken this one over
@@ -62,7 +63,7 @@ class Grouper {
   }
 
   StepId new_step(std::variant<std::size_t, StructuredId, ControlId> what) {
-    return steps_.add(Node{what, {}, {}, at_, at_, at_, StepId()});
+    return steps_.add(Node{what, {}, {}, {}, at_, at_, at_, StepId()});
   }
 
   /// Where the work of a step has gone.
@@ -179,6 +180,8 @@ class Grouper {
     steps_[home].last = at_;
     for (StepId s : needs.data) depend(home, s);
     for (StepId s : needs.sizes) depend(home, s);
+    std::vector<StepId>& sizes = steps_[home].sizes;
+    sizes.insert(sizes.end(), needs.sizes.begin(), needs.sizes.end());
     for (BufferId b : buffers_stored(body)) defined_by_[b] = home;
     for (const Reading& r : reads) {
       std::vector<StepId>& list = readers_[r.buffer];
@@ -221,6 +224,8 @@ class Grouper {
 
   void take_over(StepId into, StepId from) {
     const std::vector<StepId> deps = steps_[from].deps, users = steps_[from].users;
+    std::vector<StepId>& sizes = steps_[into].sizes;
+    sizes.insert(sizes.end(), steps_[from].sizes.begin(), steps_[from].sizes.end());
     steps_[from].moved = into;
     steps_[from].deps.clear();
     steps_[from].users.clear();
@@ -260,13 +265,8 @@ class Grouper {
 
   /// Whether `later` names a size that `earlier` makes: it is read on the host in between.
   bool reads_sizes_of(StepId earlier, StepId later) const {
-    for (const Instance& i : drafts_[std::get<std::size_t>(steps_[later].what)].group.instances) {
-      const Body& body = program_.bodies[i.body];
-      const Needs needs = needs_of(body, readings(program_, out_.recomputed, body));
-      if (std::find(needs.sizes.begin(), needs.sizes.end(), earlier) != needs.sizes.end())
-        return true;
-    }
-    return false;
+    const std::vector<StepId>& sizes = steps_[later].sizes;
+    return std::any_of(sizes.begin(), sizes.end(), [&](StepId s) { return home_of(s) == earlier; });
   }
 
   bool joins(StepId step, BodyId id) {

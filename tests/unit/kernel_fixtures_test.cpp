@@ -3,24 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "driver/compile.h"
 #include "driver/load.h"
+#include "kernel_texts.h"
 
 namespace coil {
 namespace {
 
-namespace fs = std::filesystem;
+using kernel_texts::without_comments;
 
-std::string without_comments(const std::string& text) {
-  std::stringstream in(text);
-  std::string out, line;
-  while (std::getline(in, line))
-    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#')
-      out += line + "\n";
-  return out;
-}
+namespace fs = std::filesystem;
 
 void check_kernels(const fs::path& path, const char* fuse) {
   Result<LoadedModel> model = load_model(path.string());

@@ -10,9 +10,12 @@
 #include <sstream>
 
 #include "kernel/kernel.h"
+#include "kernel_texts.h"
 
 namespace coil {
 namespace {
+
+using kernel_texts::without_comments;
 
 namespace fs = std::filesystem;
 
@@ -53,16 +56,6 @@ TEST_P(KernelGolden, Matches) {
   golden.replace_extension(".kernels");
   if (std::getenv("BLESS")) std::ofstream(golden) << text;
   EXPECT_EQ(text, read(golden));
-}
-
-/// The text as it is without comments, which are no part of a kernel's identity.
-std::string without_comments(const std::string& text) {
-  std::stringstream in(text);
-  std::string out, line;
-  while (std::getline(in, line))
-    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#')
-      out += line + "\n";
-  return out;
 }
 
 TEST_P(KernelGolden, ParsesBack) {

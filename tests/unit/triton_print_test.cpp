@@ -4,15 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "base/file.h"
 #include "kernel/mapping_gpu.h"
+#include "kernel_texts.h"
 #include "target/triton/prelude_files.h"
 #include "target/triton/print.h"
 
 namespace coil {
 namespace {
+
+using kernel_texts::without_comments;
 
 namespace fs = std::filesystem;
 
@@ -46,15 +48,6 @@ std::string with(std::string text, const std::string& from, const std::string& t
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
-}
-
-std::string without_comments(const std::string& text) {
-  std::stringstream in(text);
-  std::string out, line;
-  while (std::getline(in, line))
-    if (const std::size_t at = line.find_first_not_of(' '); at == line.npos || line[at] != '#')
-      out += line + "\n";
-  return out;
 }
 
 constexpr const char* kSum = R"(kernel row_sum (

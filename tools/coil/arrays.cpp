@@ -170,6 +170,14 @@ Result<std::vector<Value>> random_inputs(const LoopProgram& program, u64 seed) {
   return out;
 }
 
+Result<std::vector<std::vector<Value>>> input_calls(const std::string& path, u64 seed,
+                                                    const LoopProgram& program) {
+  if (!path.empty()) return read_inputs(path, program);
+  std::vector<std::vector<Value>> calls;
+  calls.push_back(COIL_TRY(random_inputs(program, seed)));
+  return calls;
+}
+
 Result<std::vector<std::vector<Value>>> read_outputs(const std::string& path) {
   std::vector<std::vector<Value>> calls;
   for (const NpyArray& array : COIL_TRY(read_npz(path))) {

@@ -18,6 +18,10 @@ Result<std::vector<std::vector<runtime::Value>>> read_inputs(const std::string& 
 /// One call with random arguments: floats normal, integers 0..3, sizes by their hints.
 Result<std::vector<runtime::Value>> random_inputs(const LoopProgram& program, u64 seed);
 
+/// The calls of a file, or one with random arguments where there is none ("").
+Result<std::vector<std::vector<runtime::Value>>> input_calls(const std::string& path, u64 seed,
+                                                             const LoopProgram& program);
+
 /// Results by call, from arrays out0, out1_bf16, out0_call2, ...; absent ones are None.
 Result<std::vector<std::vector<runtime::Value>>> read_outputs(const std::string& path);
 Status write_outputs(const std::string& path,

@@ -53,11 +53,8 @@ nlohmann::ordered_json stages(const Compilation& c) {
 Result<int> print_counts(const BenchArguments& arguments) {
   const std::shared_ptr<Compilation> c = COIL_TRY(prepare_until(arguments.common, "plan"));
   if (!c->model) return error("the target interp has no plan whose steps could be counted");
-  std::vector<runtime::Value> inputs;
-  if (arguments.common.inputs.empty())
-    inputs = COIL_TRY(random_inputs(c->program, arguments.common.seed));
-  else
-    inputs = COIL_TRY(read_inputs(arguments.common.inputs, c->program)).front();
+  const std::vector<runtime::Value> inputs =
+      COIL_TRY(input_calls(arguments.common.inputs, arguments.common.seed, c->program)).front();
   const PlanStatistics s = statistics(*c, inputs);
   print(str("{} kernels, {} template calls, {} bytes moved, {} operations recomputed\n", s.kernels,
             s.calls, s.bytes_moved, s.recomputed));
@@ -74,11 +71,8 @@ Result<int> bench(const BenchArguments& arguments) {
   COIL_TRY(timed_prepare(arguments.common));  // fills the cache
   const Compiled cached = COIL_TRY(timed_prepare(arguments.common));
   const LoopProgram& program = cached.model.compilation->program;
-  std::vector<runtime::Value> inputs;
-  if (arguments.common.inputs.empty())
-    inputs = COIL_TRY(random_inputs(program, arguments.common.seed));
-  else
-    inputs = COIL_TRY(read_inputs(arguments.common.inputs, program)).front();
+  const std::vector<runtime::Value> inputs =
+      COIL_TRY(input_calls(arguments.common.inputs, arguments.common.seed, program)).front();
   const std::vector<double> times = COIL_TRY(run_times(*cached.model.runner, inputs));
 
   nlohmann::ordered_json out;

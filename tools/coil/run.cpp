@@ -84,12 +84,8 @@ int report(const Calls& found, const RunArguments& arguments, const Calls& expec
 Result<int> run(const RunArguments& arguments) {
   ReadyModel model = COIL_TRY(prepare(arguments.common));
   const LoopProgram& program = model.compilation->program;
-  Calls inputs;
-  if (arguments.common.inputs.empty()) {
-    inputs.push_back(COIL_TRY(random_inputs(program, arguments.common.seed)));
-  } else {
-    inputs = COIL_TRY(read_inputs(arguments.common.inputs, program));
-  }
+  const Calls inputs =
+      COIL_TRY(input_calls(arguments.common.inputs, arguments.common.seed, program));
   Calls outputs;
   {
     const Progress progress("running " + arguments.common.model);
