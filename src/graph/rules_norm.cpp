@@ -14,6 +14,22 @@ Type normalised(const Call& call) {
   return out;
 }
 
+/// Each of the named arguments that is there has this shape.
+Status check_parameters(const Call& call, std::initializer_list<std::string_view> names,
+                        const Sizes& shape) {
+  for (std::string_view name : names) {
+    if (!call.has(name)) continue;
+    const Type& t = call.tensor(name);
+    if (t.ndim() != shape.size())
+      return call.fail("{} is {}, not {}", name, text(call.syms, t), call.shape_text(shape));
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      Status fits = require_equal(call.graph, t.shape[i], shape[i], "sizes");
+      if (!fits.ok()) return call.fail("{}: {}", name, fits.error().message);
+    }
+  }
+  return Ok{};
+}
+
 Result<Types> layer_norm(const Call& call) {
   const Type& input = call.tensor("input");
   const Sizes& over = call.sizes("normalized_shape");
@@ -25,10 +41,7 @@ Result<Types> layer_norm(const Call& call) {
     Status fits = require_equal(call.graph, input.shape[lead + i], over[i], "sizes");
     if (!fits.ok()) return call.fail("{}", fits.error().message);
   }
-  for (std::string_view name : {"weight", "bias"})
-    if (call.has(name) && call.tensor(name).ndim() != over.size())
-      return call.fail("{} is {}, the normalized shape {}", name,
-                       text(call.syms, call.tensor(name)), call.shape_text(over));
+  COIL_TRY(check_parameters(call, {"weight", "bias"}, over));
   Sizes rows = input.shape;
   for (std::size_t i = lead; i < rows.size(); ++i) rows[i] = call.number(1);
   // Statistics are in the parameters' dtype, where bf16 rows meet f32 parameters.
@@ -41,6 +54,19 @@ Result<Types> group_norm(const Call& call) {
   const Type& input = call.tensor("input");
   const i64 groups = COIL_TRY(call.constant("group"));
   if (input.ndim() < 2 || groups < 1) return call.fail("does not take {}", text(call.syms, input));
+  const sym::Expr channels = input.shape[1];
+  sym::Expr points = call.number(1);
+  for (std::size_t i = 2; i < input.ndim(); ++i) points = call.syms.mul(points, input.shape[i]);
+  const std::tuple<sym::Expr, sym::Expr, std::string_view> sizes[] = {
+      {call.integer("N"), input.shape[0], "N"},
+      {call.integer("C"), channels, "C"},
+      {call.integer("HxW"), points, "HxW"},
+      {call.syms.mod(channels, call.number(groups)), call.number(0), "channels left over"}};
+  for (const auto& [given, wanted, name] : sizes) {
+    Status fits = require_equal(call.graph, given, wanted, name);
+    if (!fits.ok()) return call.fail("{}", fits.error().message);
+  }
+  COIL_TRY(check_parameters(call, {"weight", "bias"}, {channels}));
   const Sizes rows = {call.integer("N"), call.number(groups)};
   const DType stats = call.has("weight") ? call.tensor("weight").dtype : input.dtype;
   return Types{normalised(call), call.contiguous(stats, rows), call.contiguous(stats, rows)};
@@ -49,14 +75,8 @@ Result<Types> group_norm(const Call& call) {
 Status check_channels(const Call& call) {
   const Type& input = call.tensor("input");
   if (input.ndim() < 2) return call.fail("does not take {}", text(call.syms, input));
-  for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
-    if (!call.has(name)) continue;
-    const Type& t = call.tensor(name);
-    if (t.ndim() != 1) return call.fail("{} is {}", name, text(call.syms, t));
-    Status fits = require_equal(call.graph, t.shape[0], input.shape[1], "channels");
-    if (!fits.ok()) return call.fail("{}", fits.error().message);
-  }
-  return Ok{};
+  return check_parameters(call, {"weight", "bias", "running_mean", "running_var"},
+                          {input.shape[1]});
 }
 
 template <bool training>

@@ -57,12 +57,13 @@ struct TileDim {
 
 /// How the kernel runs on a machine; chosen in mapping.cpp by rules, each with its reason.
 struct Mapping {
-  std::vector<TileDim> tile;     // tile[0]: the lanes; empty: scalar code
+  std::vector<TileDim> tile;     // tile[0]: the lanes; empty: scalar code; tile[1]: see `is_turned`
   i64 chunk = 0;                 // grid lanes: points of the lane axis in one unit of work
   sym::Expr units;               // units of work that threads share: the launch's grid
   bool serial = false;           // one thread, in iteration order
   i64 grain = 1;                 // units that a thread takes at least
   std::vector<TileDim> closing;  // the lanes of closing stages' loops
+  std::vector<u32> rolled;       // stages whose loop has one body for all slots of its accumulators
   std::vector<std::string> reasons;
 };
 
@@ -93,6 +94,10 @@ struct BuiltKernel {
   std::vector<BufferId> arguments;
   Block block;  // of an epilogue
 };
+
+/// Whether a load or store is contiguous along tile[1] and strided along the lanes, so that it
+/// moves a whole tile, which is transposed in registers.
+bool is_turned(const Kernel& kernel, const KernelInst& inst);
 
 /// Merges a group's bodies, drops what stays inside, joins axes that are one in memory.
 BuiltKernel build_kernel(const LoopProgram& program, const Schedule& schedule, GroupId group);

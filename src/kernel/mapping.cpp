@@ -2,6 +2,7 @@
 // reason.
 
 #include <algorithm>
+#include <set>
 
 #include "kernel/kernel.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr i64 kLanes = 16;
 constexpr i64 kChunkPoints = 4096;         // grid points of a pointwise kernel in one unit of work
+constexpr i64 kTurnedChunk = 256;          // the same along the lanes of tiles that are turned
 constexpr i64 kLongestRow = i64{1} << 40;  // of a block: a unit of work is a row
 constexpr i64 kGrainPoints = 16384;        // points that pay for waking a thread
 
@@ -28,19 +30,22 @@ std::vector<Access1> accesses(const Kernel& kernel) {
   return out;
 }
 
-/// Stages whose stores may meet: they combine, or their place comes from data.
-std::vector<const Stage*> stages_where_stores_meet(const Kernel& kernel) {
-  std::vector<sym::Expr> from_data;
+/// Whether the place of a load or store depends on indices that were loaded.
+bool place_is_data(const Kernel& kernel, const Inst& inst) {
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Index) from_data.push_back(i.inst.expr);
+      if (i.kind == KernelOp::Index &&
+          std::any_of(inst.index.begin(), inst.index.end(),
+                      [&](sym::Expr e) { return kernel.syms->uses(e, i.inst.expr); }))
+        return true;
+  return false;
+}
+
+/// Stages whose stores may meet: they combine, or their place comes from data.
+std::vector<const Stage*> stages_where_stores_meet(const Kernel& kernel) {
   const auto may_meet = [&](const KernelInst& i) {
-    if (i.kind != KernelOp::Store) return false;
-    if (i.inst.store_combine != StoreCombine::None) return true;
-    return std::any_of(i.inst.index.begin(), i.inst.index.end(), [&](sym::Expr e) {
-      return std::any_of(from_data.begin(), from_data.end(),
-                         [&](sym::Expr v) { return kernel.syms->uses(e, v); });
-    });
+    return i.kind == KernelOp::Store &&
+           (i.inst.store_combine != StoreCombine::None || place_is_data(kernel, i.inst));
   };
   std::vector<const Stage*> out;
   for (const Stage& s : kernel.stages)
@@ -73,6 +78,51 @@ std::size_t best_lane_axis(const Kernel& kernel) {
   return best;
 }
 
+/// Whether an access is strided along the axis of the lanes and contiguous along another.
+bool is_turned(const Kernel& kernel, const KernelInst& k, sym::Expr lanes, sym::Expr across) {
+  if (k.kind != KernelOp::Load && k.kind != KernelOp::Store) return false;
+  if (k.inst.mask.valid() || k.inst.store_combine != StoreCombine::None) return false;
+  sym::Arena& syms = *kernel.syms;
+  const sym::Expr at = address(syms, kernel.buffers[k.buffer].layout, k.inst.index);
+  const std::optional<sym::Expr> stride = syms.stride(at, lanes), other = syms.stride(at, across);
+  return stride && other && syms.is_const(*other, 1) && !syms.is_const(*stride, 0) &&
+         !syms.is_const(*stride, 1) && !place_is_data(kernel, k.inst);
+}
+
+/// The axis across the lanes along which the most accesses are turned, if there is one. A buffer
+/// that is read and written would need its accesses in order.
+std::optional<std::size_t> best_axis_across(const Kernel& kernel, std::size_t lane) {
+  std::set<u32> read, written;
+  for (const Stage& s : kernel.stages) {
+    if (!s.loop.empty()) return std::nullopt;
+    for (const KernelInst& i : s.insts) {
+      if (i.kind == KernelOp::Load) read.insert(i.buffer);
+      if (i.kind == KernelOp::Store) written.insert(i.buffer);
+    }
+  }
+  for (u32 b : read)
+    if (written.contains(b)) return std::nullopt;
+  const auto is_narrow = [&](std::size_t a) {
+    const std::optional<i64> extent = kernel.syms->as_const(kernel.grid[a].extent);
+    return extent && *extent < kLanes / 2;
+  };
+  if (is_narrow(lane)) return std::nullopt;
+  std::optional<std::size_t> best;
+  i64 most = 0;
+  for (std::size_t a = kernel.grid.size(); a-- > 0;) {
+    if (a == lane || is_narrow(a)) continue;
+    i64 turned = 0;
+    for (const Stage& s : kernel.stages)
+      for (const KernelInst& i : s.insts)
+        turned += is_turned(kernel, i, kernel.grid[lane].var, kernel.grid[a].var);
+    if (turned > most) {
+      most = turned;
+      best = a;
+    }
+  }
+  return best;
+}
+
 const Inst* first_accumulate(const Kernel& kernel) {
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
@@ -87,10 +137,16 @@ const std::vector<Axis>& row_of(const Kernel& kernel) {
   return kernel.stages[0].loop;
 }
 
-sym::Expr product_of_grid(const Kernel& kernel, sym::Expr without) {
-  sym::Expr out = kernel.syms->constant(1);
-  for (const Axis& a : kernel.grid)
-    if (a.var != without) out = kernel.syms->mul(out, a.extent);
+/// Points of the grid; of a tiled axis its tiles.
+sym::Expr product_of_grid(const Kernel& kernel, const std::vector<TileDim>& tiles) {
+  sym::Arena& syms = *kernel.syms;
+  sym::Expr out = syms.constant(1);
+  for (const Axis& a : kernel.grid) {
+    sym::Expr points = a.extent;
+    for (const TileDim& t : tiles)
+      if (t.axis == a.var) points = syms.ceildiv(points, syms.constant(t.extent));
+    out = syms.mul(out, points);
+  }
   return out;
 }
 
@@ -113,7 +169,36 @@ bool has_lanes(const std::vector<TileDim>& tiles, sym::Expr axis) {
   return std::any_of(tiles.begin(), tiles.end(), [&](const TileDim& t) { return t.axis == axis; });
 }
 
+bool has_slots(const Stage& s) {
+  return std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
+    return i.kind == KernelOp::Accumulate && i.inst.tree.accs > 1;
+  });
+}
+
+/// A long body is printed once, not once for each slot: its own operations hide the latency, and
+/// the compiler's time goes with the text.
+void roll_long_bodies(Kernel& kernel) {
+  constexpr i64 kLongBody = 16, kElementary = 8;
+  for (u32 s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    i64 cost = 0;
+    for (const KernelInst& k : stage.insts) {
+      if (k.kind == KernelOp::Index) cost += kLongBody;
+      if (k.kind == KernelOp::Op) cost += ops::is_elementary(k.inst.op) ? kElementary : 1;
+      if (k.kind == KernelOp::Load || k.kind == KernelOp::Accumulate) ++cost;
+    }
+    if (cost < kLongBody || !has_slots(stage)) continue;
+    kernel.mapping.rolled.push_back(s);
+    kernel.mapping.reasons.push_back(str("the loop of stage {} is rolled: its body is long", s));
+  }
+}
+
 }  // namespace
+
+bool is_turned(const Kernel& kernel, const KernelInst& inst) {
+  const std::vector<TileDim>& tile = kernel.mapping.tile;
+  return tile.size() == 2 && is_turned(kernel, inst, tile[0].axis, tile[1].axis);
+}
 
 void map_epilogue_to_cpu(Kernel& kernel) {
   Mapping& m = kernel.mapping;
@@ -141,7 +226,7 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
       m.closing.push_back({s.loop.back().var, kLanes});
   if (reduce && reduce->tree.lanes > 1) {
     m.tile.push_back({row.back().var, reduce->tree.lanes});
-    m.units = product_of_grid(kernel, sym::Expr());
+    m.units = product_of_grid(kernel, {});
     m.grain = std::max<i64>(1, kGrainPoints / loop_points);
     m.reasons.push_back(str("lanes on {}: the reduction's tree has {} lanes along the row",
                             syms.text(m.tile[0].axis), reduce->tree.lanes));
@@ -150,22 +235,31 @@ void map_to_cpu(Kernel& kernel, const Machine&) {
     m.reasons.push_back("scalar code: there is no parallel axis");
   } else if (std::any_of(meet.begin(), meet.end(),
                          [](const Stage* s) { return !s->loop.empty(); })) {
-    m.units = product_of_grid(kernel, sym::Expr());
+    m.units = product_of_grid(kernel, {});
     m.reasons.push_back("scalar code on one thread: stores along the row may meet, row after row");
   } else {
     const std::size_t lane = m.serial ? kernel.grid.size() - 1 : best_lane_axis(kernel);
     const Axis& axis = kernel.grid[lane];
     m.tile.push_back({axis.var, kLanes});
-    m.chunk = row.empty() ? kChunkPoints : kLanes;
-    m.units = syms.mul(product_of_grid(kernel, axis.var),
-                       syms.ceildiv(axis.extent, syms.constant(m.chunk)));
-    const i64 unit_points =
-        std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
+    const std::optional<std::size_t> across =
+        m.serial ? std::nullopt : best_axis_across(kernel, lane);
+    m.chunk = across ? kTurnedChunk : row.empty() ? kChunkPoints : kLanes;
+    std::vector<TileDim> unit = {{axis.var, m.chunk}};
+    if (across) unit.push_back(m.tile.emplace_back(kernel.grid[*across].var, kLanes));
+    m.units = product_of_grid(kernel, unit);
+    i64 unit_points = std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
+    if (across) unit_points *= kLanes;
     m.grain = std::max<i64>(1, kGrainPoints / std::max<i64>(1, unit_points));
     m.reasons.push_back(
         m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
                  : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
+    if (across)
+      m.reasons.push_back(
+          str("tiles of {0} x {0} are turned in registers: other accesses are "
+              "contiguous along {1}",
+              kLanes, syms.text(m.tile[1].axis)));
   }
+  roll_long_bodies(kernel);
 }
 
 }  // namespace coil

@@ -468,6 +468,12 @@ class KernelParser {
       COIL_TRY(in_.expect("x"));
       t.extent = COIL_TRY(in_.integer());
     }
+    while (in_.accept("rolled")) {
+      const i64 stage = COIL_TRY(in_.integer());
+      if (stage < 0 || stage >= i64(kernel_.stages.size()))
+        return in_.error_here(str("there is no stage {}", stage));
+      m.rolled.push_back(static_cast<u32>(stage));
+    }
     return Ok{};
   }
 

@@ -313,6 +313,9 @@ class KernelVerifier {
         return error("axis {} is tiled twice", syms_.var(t.axis).name);
       if (t.extent < 1) return error("a tile of {} along {}", t.extent, syms_.var(t.axis).name);
     }
+    for (u32 stage : m.rolled)
+      if (stage >= kernel_.stages.size() || kernel_.stages[stage].loop.empty())
+        return error("stage {} has no loop to be rolled", stage);
     if (m.grain < 1 || m.chunk < 0) return error("grain {} and chunk {}", m.grain, m.chunk);
     return expr(m.units);
   }

@@ -120,12 +120,28 @@ Status lower_amin(Lowering& l, const Node& node, const Args& args) {
   return simple(l, node, args, "min", result_compute(l, node));
 }
 
+namespace {
+
+/// any and all: unlike others they reduce nothing where `dim` is an empty list.
+Status truth(Lowering& l, const Node& node, const Args& args, std::string_view combine) {
+  if (!args.has("dim") || !args.integers("dim").empty())
+    return simple(l, node, args, combine, DType::b8);
+  const Access& in = l.access(args.tensor("self"));
+  BodyBuilder b(l, l.name());
+  const Exprs at = b.dims(in.extents);
+  b.store(l.result(), at, b.cast(b.load(in, at), DType::b8));
+  b.finish();
+  return Ok{};
+}
+
+}  // namespace
+
 Status lower_any(Lowering& l, const Node& node, const Args& args) {
-  return simple(l, node, args, "any", DType::b8);
+  return truth(l, node, args, "any");
 }
 
 Status lower_all(Lowering& l, const Node& node, const Args& args) {
-  return simple(l, node, args, "all", DType::b8);
+  return truth(l, node, args, "all");
 }
 
 Status lower_mean(Lowering& l, const Node& node, const Args& args) {

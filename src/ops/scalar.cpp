@@ -31,6 +31,10 @@ Scalar scalar_from(DType dtype, From value) {
 
 const ScalarInfo& info(ScalarOp op) { return kInfo[static_cast<std::size_t>(op)]; }
 
+bool is_elementary(ScalarOp op) {
+  return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow;
+}
+
 std::optional<ScalarOp> scalar_from_name(std::string_view name) {
   for (std::size_t op = 0; op < kInfo.size(); ++op)
     if (kInfo[op].name == name) return static_cast<ScalarOp>(op);

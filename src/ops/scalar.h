@@ -31,6 +31,8 @@ struct ScalarInfo {
 };
 
 const ScalarInfo& info(ScalarOp op);
+/// exp, sin, pow and the like: many operations of a machine.
+bool is_elementary(ScalarOp op);
 std::optional<ScalarOp> scalar_from_name(std::string_view name);
 /// Whether the op takes operands of this dtype. Arithmetic is in f32, f64, integers and bool only;
 /// narrow floats appear as the target or source of a cast, and in loads and stores.

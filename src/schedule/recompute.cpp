@@ -14,11 +14,6 @@ constexpr i64 kFewRows = 16;              // fewer leave threads without work
 constexpr i64 kLongRow = 8192;            // points of a row that are worth a thread
 constexpr i64 kMany = i64{1} << 31;       // points are counted up to here: no product overflows
 
-bool is_elementary(ops::ScalarOp op) {
-  using ops::ScalarOp;
-  return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow;
-}
-
 class Chooser {
  public:
   Chooser(const LoopProgram& program, Schedule& schedule)
@@ -170,7 +165,7 @@ i64 cost_of_point(const Body& body) {
   i64 cost = 0;
   for (const Inst& i : body.insts)
     if (i.kind == InstKind::Op && i.op != ops::ScalarOp::cast)
-      cost += is_elementary(i.op) ? kElementary : 1;
+      cost += ops::is_elementary(i.op) ? kElementary : 1;
   return cost;
 }
 

@@ -87,6 +87,17 @@ def transpose_add(s, rng):
     return dict(x=x, y=y, z=np.zeros_like(x)), dict(z=x.astype(np.float64) + y.T)
 
 
+def transpose_store(s, rng):
+    x = normal(rng, s, 50)
+    return dict(x=x, y=np.zeros_like(x), z=np.zeros((50, s), np.uint16)), dict(y=x.astype(np.float64), z=to_bf16(x.T))
+
+
+def transpose_batch(s, rng):
+    x, keep = rng.integers(-(2**62), 2**62, (3, s, 20)), rng.integers(0, 2, (3, 20, s)).astype(np.uint8)
+    y = np.where(keep, x.transpose(0, 2, 1), 0)
+    return dict(x=x, keep=keep, y=np.zeros_like(y)), dict(y=y)
+
+
 def cumsum(s, rng):
     x = whole(rng, 3, s)
     return dict(x=x, y=np.zeros_like(x)), dict(y=np.cumsum(x.astype(np.float64), axis=1))
@@ -191,7 +202,8 @@ CASES = {
     "softmax": dict(softmax=softmax, softmax_long=softmax),
     "layer_norm": dict(layer_norm=layer_norm, layer_norm_long=layer_norm),
     "column_sum": dict(column_sum=column_sum, column_sum_wide=column_sum_wide),
-    "transpose_add": dict(transpose_add=transpose_add),
+    "transpose_add": dict(transpose_add=transpose_add, transpose_store=transpose_store,
+                          transpose_batch=transpose_batch),
     "cumsum": dict(cumsum=cumsum, cumsum_long=cumsum, cumsum_integers=cumsum_integers,
                    cumsum_columns=cumsum_columns),
     "argmax": dict(argmax=argmax, argmax_long=argmax, any_all=any_all),

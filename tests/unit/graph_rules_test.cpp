@@ -57,5 +57,21 @@ TEST(GraphRules, ATypeThatTorchDoesNotRecordIsRefused) {
   }
 }
 
+TEST(GraphRules, ParametersOfAnotherShapeAreRefused) {
+  const RuleCases cases = rule_cases();
+  for (const char* line :
+       {"%r, %s, %t = native_layer_norm(%img, [8], %b8, %ln, 1e-05)",
+        "%r, %s, %t = native_layer_norm(%img, [8], %y, None, 1e-05)",
+        "%r, %s, %t = native_group_norm(%img, %b8, %rm, 2, 6, 72, 2, 1e-05)",
+        "%r, %s, %t = native_group_norm(%img, %W1, None, 2, 6, 72, 2, 1e-05)",
+        "%r, %s, %t = native_group_norm(%img, None, None, 2, 6, 72, 4, 1e-05)",
+        "%r, %s, %t = native_group_norm(%img, None, None, 1, 12, 72, 2, 1e-05)",
+        "%r, %s, %t = native_group_norm(%img, None, None, 2, 6, -1, 2, 1e-05)"}) {
+    const Result<Graph> graph =
+        parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph");
+    EXPECT_FALSE(graph.ok()) << line;
+  }
+}
+
 }  // namespace
 }  // namespace coil

@@ -89,12 +89,19 @@ class KernelPrinter {
   /// Splits `unit` into grid coordinates, then runs the stages at each point or over the lanes.
   void unit() {
     const bool lanes = lanes_on_grid();
-    sym::Expr lane_extent;
+    sym::Expr lane_extent, across, across_extent;
+    if (lanes && kernel_.mapping.tile.size() == 2) across = kernel_.mapping.tile[1].axis;
     if (!kernel_.grid.empty()) out_.raw_line("i64 rest = unit;");
-    std::string chunk = "unit";
     for (std::size_t a = 0; a < kernel_.grid.size(); ++a) {
       index_.name(kernel_.grid[a].var, str("p{}", a));
       if (kernel_.grid[a].var == kernel_.lane_axis()) lane_extent = kernel_.grid[a].extent;
+      if (kernel_.grid[a].var == across) across_extent = kernel_.grid[a].extent;
+    }
+    if (across.valid()) {
+      out_.line("const i64 tiles = ({} + 15) / 16;", index_.scalar(across_extent));
+      out_.raw_line("const i64 tile = rest % tiles;");
+      out_.raw_line("rest /= tiles;");
+      out_.line("const i64 points = min({} - tile * 16, i64(16));", index_.scalar(across_extent));
     }
     if (lanes) {
       out_.line("const i64 chunks = ({} + {}) / {};", index_.scalar(lane_extent),
@@ -103,7 +110,7 @@ class KernelPrinter {
       out_.raw_line("rest /= chunks;");
     }
     for (std::size_t a = kernel_.grid.size(); a-- > 0;) {
-      if (kernel_.grid[a].var == kernel_.lane_axis()) continue;
+      if (kernel_.grid[a].var == kernel_.lane_axis() || kernel_.grid[a].var == across) continue;
       const std::string extent = index_.scalar(kernel_.grid[a].extent);
       out_.line("const i64 p{} = rest % {};", a, extent);
       out_.line("rest /= {};", extent);
@@ -122,18 +129,46 @@ class KernelPrinter {
               index_.scalar(extent));
     out_.line("for (; {0} + 16 <= end; {0} += 16) {{", p);
     out_.indent();
-    stages();
+    points_of_lanes();
     out_.dedent();
     out_.raw_line("}");
-    out_.line("if ({} < end) {{", p);
-    out_.indent();
-    out_.line("const i64 count = end - {};", p);
-    insts_.set_tail("count");
-    stages();
-    insts_.set_tail("");
-    out_.dedent();
-    out_.raw_line("}");
+    if (left_of(extent, 16) != 0) {
+      out_.line("if ({} < end) {{", p);
+      out_.indent();
+      out_.line("const i64 count = end - {};", p);
+      insts_.set_tail("count");
+      points_of_lanes();
+      insts_.set_tail("");
+      out_.dedent();
+      out_.raw_line("}");
+    }
     index_.set_lanes(axis, false);
+  }
+
+  /// The stages at one point of each lane, or over a tile whose turned accesses move as a whole.
+  void points_of_lanes() {
+    if (kernel_.mapping.tile.size() < 2) return stages();
+    const sym::Expr across = kernel_.mapping.tile[1].axis;
+    const std::string p = index_.scalar(across);
+    std::vector<const KernelInst*> turned;
+    for (const Stage& s : kernel_.stages)
+      for (const KernelInst& i : s.insts)
+        if (is_turned(kernel_, i)) turned.push_back(&i);
+    index_.name(across, "(tile * 16)");
+    for (u32 t = 0; t < turned.size(); ++t) insts_.open_tile(*turned[t], t, "points");
+    index_.name(across, p);
+    out_.raw_line("for (i64 point = 0; point < points; ++point) {");
+    out_.indent();
+    out_.line("const i64 {} = tile * 16 + point;", p);
+    insts_.set_tile_point("point");
+    stages();
+    insts_.set_tile_point("");
+    out_.dedent();
+    out_.raw_line("}");
+    index_.name(across, "(tile * 16)");
+    for (u32 t = 0; t < turned.size(); ++t)
+      if (turned[t]->kind == KernelOp::Store) insts_.close_tile(*turned[t], t, "points");
+    index_.name(across, p);
   }
 
   void stages() {
@@ -162,6 +197,7 @@ class KernelPrinter {
     if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, true);
     axes.insert(axes.end(), s.loop.begin(), s.loop.end());
     insts_.set_positions(row_major(s.loop), row_major(axes));
+    insts_.set_slots_in_array(is_rolled(s));
     declare_carried(s);
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
       out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a),
@@ -174,6 +210,7 @@ class KernelPrinter {
       out_.raw_line("}");
     }
     finish(s);
+    insts_.set_slots_in_array(false);
     insts_.set_lanes_in_loop(false);
   }
 
@@ -203,13 +240,20 @@ class KernelPrinter {
       if (i.kind != KernelOp::Accumulate && i.kind != KernelOp::Scan) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
       const bool lanes = index_.lanes_on();
-      const u32 slots = i.kind == KernelOp::Scan ? 1 : i.inst.tree.accs;
-      for (u32 slot = 0; slot < slots; ++slot)
-        for (std::size_t v = 0; v < c.values.size(); ++v)
-          out_.line("{} {} = {};", insts_.type(c.values[v], lanes),
-                    i.kind == KernelOp::Scan ? InstPrinter::scan_name(i.inst, v)
-                                             : InstPrinter::slot_name(i.accumulator, slot, v),
-                    insts_.constant(c.identity[v], lanes));
+      for (std::size_t v = 0; v < c.values.size(); ++v) {
+        const std::string type = insts_.type(c.values[v], lanes);
+        const std::string identity = insts_.constant(c.identity[v], lanes);
+        if (i.kind == KernelOp::Scan) {
+          out_.line("{} {} = {};", type, InstPrinter::scan_name(i.inst, v), identity);
+          continue;
+        }
+        if (is_rolled(s))
+          out_.line("{} {}[{}];", type, InstPrinter::slot_array(i.accumulator, v),
+                    i.inst.tree.accs);
+        for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
+          out_.line("{}{} = {};", is_rolled(s) ? "" : type + " ",
+                    insts_.slot_name(i.accumulator, slot, v), identity);
+      }
       if (i.kind != KernelOp::Accumulate || block_of(s) == 0) continue;
       const bool folded_lanes = lanes && !lanes_in_loop(s);
       for (std::size_t v = 0; v < c.values.size(); ++v)
@@ -246,47 +290,109 @@ class KernelPrinter {
     out_.raw_line("}");
   }
 
-  /// Whole rounds over all slots, then what is left, slot by slot.
+  bool is_rolled(const Stage& s) const {
+    const std::vector<u32>& rolled = kernel_.mapping.rolled;
+    const auto index = static_cast<u32>(&s - kernel_.stages.data());
+    return std::find(rolled.begin(), rolled.end(), index) != rolled.end();
+  }
+
+  /// The steps of one block. Unrolled: whole rounds over all slots, then what is left, with the
+  /// slots in arrays. Rolled: one step after the other.
   void steps(const Stage& s, const std::string& r, const std::string& extent) {
     const u32 slots = slots_of(s);
-    const bool lanes = lanes_in_loop(s);
-    const i64 step = lanes ? 16 : 1;
-    if (slots == 1 && step == 1) {
-      out_.line("for (; {} < {};) {{", r, extent);
+    const i64 step = lanes_in_loop(s) ? 16 : 1;
+    if (is_rolled(s)) {
+      out_.raw_line("{");
       out_.indent();
-      block(s, 0, r, step);
+      out_.raw_line("u64 slot = 0;");
+      out_.line("for (; {} + {} <= {}; ++slot) {{", r, step, extent);
+      body(s, 0, r, step);
+      out_.raw_line("}");
+      if (step > 1 && left_of(s, step) != 0) left_steps(s, 0, r, extent, "if");
       out_.dedent();
       out_.raw_line("}");
       return;
     }
     out_.line("for (; {} + {} <= {};) {{", r, step * slots, extent);
+    for (u32 slot = 0; slot < slots; ++slot) body(s, slot, r, step);
+    out_.raw_line("}");
+    const i64 left = left_of(s, step * slots);
+    if (left == 0) return;
+    if (slots == 1) return left_steps(s, 0, r, extent, "if");
+    out_.line("if ({} < {}) {{", r, extent);
     out_.indent();
-    for (u32 slot = 0; slot < slots; ++slot) block(s, slot, r, step);
+    if (left > 0) {
+      for (u32 slot = 0; slot < left / step; ++slot) body(s, slot, r, step);
+      if (left % step > 0) left_steps(s, static_cast<u32>(left / step), r, extent, "if");
+      out_.dedent();
+      return out_.raw_line("}");
+    }
+    copy_slots(s, true);
+    insts_.set_slots_in_array(true);
+    out_.raw_line("u64 slot = 0;");
+    left_steps(s, 0, r, extent, "while");
+    insts_.set_slots_in_array(false);
+    copy_slots(s, false);
     out_.dedent();
     out_.raw_line("}");
-    const u32 left = lanes ? slots : slots - 1;
-    for (u32 slot = 0; slot < left; ++slot) {
-      out_.line("if ({} < {}) {{", r, extent);
-      out_.indent();
-      if (lanes) {
-        out_.line("const i64 count = min(i64({} - {}), i64(16));", extent, r);
-        insts_.set_tail("count");
+  }
+
+  /// Elements of the innermost axis behind whole rounds of so many; -1: known at run time.
+  i64 left_of(const Stage& s, i64 round) const { return left_of(s.loop.back().extent, round); }
+  i64 left_of(sym::Expr extent, i64 round) const {
+    if (round == 1) return 0;
+    const std::optional<i64> known = syms_.as_const(extent);
+    return known ? *known % round : -1;
+  }
+
+  /// One step of at most 16 lanes, or all; `slot` counts these.
+  void left_steps(const Stage& s, u32 slot, const std::string& r, const std::string& extent,
+                  const char* repeat) {
+    const bool lanes = lanes_in_loop(s);
+    out_.line("{} ({} < {}) {{", repeat, r, extent);
+    out_.indent();
+    if (lanes) {
+      out_.line("const i64 count = min(i64({} - {}), i64(16));", extent, r);
+      insts_.set_tail("count");
+    }
+    body(s, slot, r, lanes ? 16 : 1);
+    if (lanes) insts_.set_tail("");
+    if (std::string_view(repeat) == "while") out_.raw_line("++slot;");
+    out_.dedent();
+    out_.raw_line("}");
+  }
+
+  /// Between the variables of slots and arrays of them.
+  void copy_slots(const Stage& s, bool to_array) {
+    for (const KernelInst& i : s.insts) {
+      if (i.kind != KernelOp::Accumulate) continue;
+      const ops::Combine& c = kernel_.combines[i.inst.combine];
+      for (std::size_t v = 0; v < c.values.size(); ++v) {
+        const std::string array = InstPrinter::slot_array(i.accumulator, v);
+        std::vector<std::string> names;
+        for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
+          names.push_back(insts_.slot_name(i.accumulator, slot, v));
+        if (to_array) {
+          out_.line("{} {}[{}] = {{{}}};", insts_.type(c.values[v], index_.lanes_on()), array,
+                    names.size(), join(names, ", ", [](const std::string& n) { return n; }));
+        } else {
+          for (std::size_t slot = 0; slot < names.size(); ++slot)
+            out_.line("{} = {}[{}];", names[slot], array, slot);
+        }
       }
-      block(s, slot, r, step);
-      if (lanes) insts_.set_tail("");
-      out_.dedent();
-      out_.raw_line("}");
     }
   }
 
-  void block(const Stage& s, u32 slot, const std::string& r, i64 step) {
+  void body(const Stage& s, u32 slot, const std::string& r, i64 step) {
     insts_.set_slot(slot);
+    out_.indent();
     out_.raw_line("{");
     out_.indent();
     for (const KernelInst& i : s.insts) insts_.print(i);
     out_.dedent();
     out_.raw_line("}");
     out_.line("{} += {};", r, step);
+    out_.dedent();
   }
 
   /// The results of a loop's accumulators get the names of the reduction's values.
@@ -332,7 +438,7 @@ class KernelPrinter {
       out_.raw_line("}");
       for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
         for (std::size_t v = 0; v < c.values.size(); ++v)
-          out_.line("{} = {};", InstPrinter::slot_name(i.accumulator, slot, v),
+          out_.line("{} = {};", insts_.slot_name(i.accumulator, slot, v),
                     insts_.constant(c.identity[v], index_.lanes_on()));
       out_.dedent();
       out_.raw_line("}");
@@ -346,7 +452,7 @@ class KernelPrinter {
     const auto names = [&](u32 slot) {
       std::vector<std::string> out;
       for (std::size_t v = 0; v < c.values.size(); ++v)
-        out.push_back(InstPrinter::slot_name(i.accumulator, slot, v));
+        out.push_back(insts_.slot_name(i.accumulator, slot, v));
       return out;
     };
     for (u32 slot = 1; slot < i.inst.tree.accs; ++slot)
@@ -366,7 +472,7 @@ class KernelPrinter {
     for (std::size_t v = 0; v < c.values.size(); ++v) {
       const std::string array = str("l{}_{}", i.accumulator, v);
       out_.line("{} {}[16];", value_type(c.values[v]), array);
-      out_.line("to_array({}, {});", InstPrinter::slot_name(i.accumulator, 0, v), array);
+      out_.line("to_array({}, {});", insts_.slot_name(i.accumulator, 0, v), array);
       left.push_back(array + "[l]");
       right.push_back(array + "[l + half]");
       result.push_back(array + "[0]");

@@ -117,7 +117,26 @@ InstPrinter::Address InstPrinter::address_of(const KernelInst& k) {
   return out;
 }
 
+void InstPrinter::open_tile(const KernelInst& k, u32 tile, const std::string& points) {
+  tiles_[&k] = tile;
+  const bool loads = k.kind == KernelOp::Load;
+  const Val value = loads ? k.inst.results[0] : k.inst.operands[0];
+  out_.line("{} q{}[16];", type(kernel_.val_dtypes[value.index], true), tile);
+  if (!loads) return;
+  const Address a = address_of(k);
+  out_.line("load_tile(q{}, {}, {}, {}, {});", tile, a.pointer, a.stride,
+            count_.empty() ? "16" : count_, points);
+}
+
+void InstPrinter::close_tile(const KernelInst& k, u32 tile, const std::string& points) {
+  const Address a = address_of(k);
+  out_.line("store_tile({}, {}, q{}, {}, {});", a.pointer, a.stride, tile,
+            count_.empty() ? "16" : count_, points);
+}
+
 void InstPrinter::load(const KernelInst& k) {
+  if (!tile_point_.empty() && tiles_.contains(&k))
+    return define(k.inst, str("q{}[{}]", tiles_[&k], tile_point_));
   const Address a = address_of(k);
   const std::string mask = k.inst.mask.valid() ? active(k.inst.mask) : "";
   if (!lanes()) {
@@ -144,8 +163,12 @@ void InstPrinter::load(const KernelInst& k) {
 
 void InstPrinter::store(const KernelInst& k) {
   const Inst& inst = k.inst;
-  const Address a = address_of(k);
   const std::string value = use(inst.operands[0]);
+  if (!tile_point_.empty() && tiles_.contains(&k)) {
+    out_.line("q{}[{}] = {};", tiles_[&k], tile_point_, value);
+    return;
+  }
+  const Address a = address_of(k);
   const std::string together = combine_function(inst.store_combine, inst.dtype);
   if (!lanes()) {
     const std::string guard = inst.mask.valid() ? str("if ({}) ", value_name(inst.mask)) : "";
@@ -195,8 +218,12 @@ void InstPrinter::index(const KernelInst& k) {
   index_.name(inst.expr, name, lanes());
 }
 
-std::string InstPrinter::slot_name(u32 accumulator, u32 slot, std::size_t component) {
+std::string InstPrinter::slot_name(u32 accumulator, u32 slot, std::size_t component) const {
+  if (slots_in_array_) return str("{}[{}]", slot_array(accumulator, component), slot);
   return str("a{}_{}_{}", accumulator, slot, component);
+}
+std::string InstPrinter::slot_array(u32 accumulator, std::size_t component) {
+  return str("s{}_{}", accumulator, component);
 }
 std::string InstPrinter::scan_name(const Inst& inst, std::size_t component) {
   return str("c{}_{}", inst.results[0].index, component);
@@ -259,7 +286,9 @@ void InstPrinter::accumulate(const KernelInst& k) {
   const std::vector<std::string> right = lift(k.inst, "e");
   std::vector<std::string> slots, left;
   for (std::size_t i = 0; i < c.values.size(); ++i)
-    slots.push_back(slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
+    slots.push_back(slots_in_array_
+                        ? str("{}[slot % {}]", slot_array(k.accumulator, i), k.inst.tree.accs)
+                        : slot_name(k.accumulator, slot_ % k.inst.tree.accs, i));
   // Lanes past the end of the row leave their slot as it is.
   const bool guarded = !count_.empty() && lanes_in_loop_;
   left = slots;

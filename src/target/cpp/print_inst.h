@@ -18,6 +18,12 @@ class InstPrinter {
   const std::string& tail() const { return count_; }
 
   void print(const KernelInst& inst);
+  /// While set, the turned accesses of a kernel read and write point `point` of their tiles.
+  void set_tile_point(std::string point) { tile_point_ = std::move(point); }
+  /// Declares the tile of a turned access at the present place; a load's is filled.
+  void open_tile(const KernelInst& inst, u32 tile, const std::string& points);
+  /// Writes the tile of a turned store to memory.
+  void close_tile(const KernelInst& inst, u32 tile, const std::string& points);
   /// Prints `value` as a variable of the present place: of 16 lanes or a scalar.
   void define(Val value, const std::string& text);
   /// left = left (+) right over named variables; the results are assigned to the names of `left`.
@@ -36,9 +42,13 @@ class InstPrinter {
     loop_position_ = loop_position;
     point_ = point;
   }
-  /// Slots of accumulators and scans are declared by the stage printer under these names.
-  static std::string slot_name(u32 accumulator, u32 slot, std::size_t component);
+  /// Slots of accumulators and scans are declared by the stage printer under these names: a slot is
+  /// a variable, or an element of an array while `slots_in_array` is on.
+  std::string slot_name(u32 accumulator, u32 slot, std::size_t component) const;
+  static std::string slot_array(u32 accumulator, std::size_t component);
+  void set_slots_in_array(bool yes) { slots_in_array_ = yes; }
   static std::string scan_name(const Inst& inst, std::size_t component);
+  /// The slot that elements go to where slots are variables; in arrays the variable `slot` counts.
   void set_slot(u32 slot) { slot_ = slot; }
   /// Whether the loop being printed is the one that the lanes go along.
   void set_lanes_in_loop(bool yes) { lanes_in_loop_ = yes; }
@@ -68,8 +78,11 @@ class InstPrinter {
   IndexPrinter& index_;
   TextWriter& out_;
   std::string count_;
+  std::string tile_point_;
+  std::map<const KernelInst*, u32> tiles_;  // of turned accesses
   sym::Expr loop_position_, point_;
   u32 slot_ = 0;
+  bool slots_in_array_ = false;
   bool lanes_in_loop_ = false;
   std::vector<bool> has_lanes_;  // by value
   u32 temporaries_ = 0;

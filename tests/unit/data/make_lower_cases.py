@@ -220,4 +220,6 @@ def rnn(kind,layers,bi,bias,bf):
     with torch.no_grad(): case(op,x,hx,ps,bias,layers,0.0,False,bi,bf,tol=1e-5)
 for kind in ('lstm','gru','rnn','rnn_relu'):
     rnn(kind,1,False,True,False); rnn(kind,2,True,True,True); rnn(kind,1,False,False,True)
+for op in ('any','all'):  # of no dims, unlike other reductions
+    case(op+'.dims',r(2,3).round(),[]); case(op+'.dims',r(2,3)>0,[],True)
 print(count,'cases')

@@ -1,6 +1,7 @@
 #pragma once
 // What generated kernels need beyond values: index checks that report a fault, stores that combine.
 
+#include "65_tile.h"
 #include "80_math_rare.h"
 
 namespace COIL_KERNEL_NAMESPACE {
@@ -29,6 +30,15 @@ COIL_COLD void report_fault(Fault* fault, i64 site, i64 position, i64 value, i64
   __atomic_store_n(&fault->lock, 0, __ATOMIC_RELEASE);
 }
 
+/// The first of 16 lanes whose index is bad; with `wraps`, a negative one stands extent too high.
+COIL_COLD void report_lanes(Fault* fault, i64 site, i64 position, i64 step, const i64* lanes,
+                            const bool* is_bad, bool wraps, i64 extent) {
+  int l = 0;
+  while (!is_bad[l]) ++l;
+  report_fault(fault, site, position + l * step,
+               wraps && lanes[l] < 0 ? lanes[l] - extent : lanes[l], extent);
+}
+
 enum class Policy { Assert, Wrap, Clamp };
 
 /// The first n of 16 lanes.
@@ -45,13 +55,12 @@ COIL_INLINE bool check_index(i64x16& n, i64 extent, mask16 on, Fault* fault, i64
   n = where(on, n, zero);
   const mask16 bad = bit_and(on, mask16(bit_or(lt(n, zero), ge(n, end))));
   if (any(bad)) [[unlikely]] {
-    for (int l = 0; l < 16; ++l) {
-      if (!get_lane(bad, l)) continue;
-      const i64 shown = get_lane(n, l);
-      report_fault(fault, site, position + l * step,
-                   P == Policy::Wrap && shown < 0 ? shown - extent : shown, extent);
-      return false;
-    }
+    i64 lanes[16];
+    bool is_bad[16];
+    to_array(n, lanes);
+    to_array(bad, is_bad);
+    report_lanes(fault, site, position, step, lanes, is_bad, P == Policy::Wrap, extent);
+    return false;
   }
   return true;
 }

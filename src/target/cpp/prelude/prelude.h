@@ -1,5 +1,4 @@
 #pragma once
 // What every generated kernel includes. README.md says what is here.
 
-#include "60_memory.h"
-#include "80_math_rare.h"
+#include "90_kernel.h"
