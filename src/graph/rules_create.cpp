@@ -113,6 +113,8 @@ Result<Types> arange(const Call& call) {
 }
 
 Result<Types> linspace(const Call& call) {
+  if (is_complex(call.dtype("dtype", DType::f32)))
+    return call.fail("there is no range of {}", name(call.dtype("dtype", DType::f32)));
   return Types{call.contiguous(call.dtype("dtype", DType::f32), {call.integer("steps")})};
 }
 

@@ -44,6 +44,11 @@ sym::Expr data_size(const Call& call, const Type& of) {
   return data_variable(call.graph, {0, total.hi});
 }
 
+/// A size that a mask gives has a value only where the op itself counts the mask's elements.
+bool is_from_data(const Call& call, sym::Expr size) {
+  return call.syms.kind(size) == sym::Kind::Var && call.syms.var(size).role == sym::Role::Value;
+}
+
 /// What index.Tensor does with the dims of self: one entry a dim, whole dims being invalid.
 struct Indexing {
   std::vector<std::optional<Sizes>> per_dim;  // shapes of the index tensors
@@ -117,7 +122,18 @@ Result<Types> index(const Call& call) {
 }
 
 Result<Types> index_put(const Call& call) {
-  COIL_TRY(read_indices(call));
+  const Type place = COIL_TRY(index(call)).at(0);
+  const Type& values = call.tensor("values");
+  if (values.ndim() > place.ndim())
+    return call.fail("values are {}, their place is {}", text(call.syms, values),
+                     text(call.syms, place));
+  for (std::size_t i = 1; i <= values.ndim(); ++i) {
+    const sym::Expr given = values.shape[values.ndim() - i];
+    const sym::Expr wanted = place.shape[place.ndim() - i];
+    if (call.syms.is_const(given, 1) || is_from_data(call, wanted)) continue;
+    const Status fits = require_equal(call.graph, given, wanted, "sizes");
+    if (!fits.ok()) return call.fail("values: {}", fits.error().message);
+  }
   if (call.tensor("values").dtype != call.self().dtype)
     return call.fail("values are {}, not {}", name(call.tensor("values").dtype),
                      name(call.self().dtype));

@@ -84,6 +84,9 @@ Result<Types> pointwise(const Call& call) {
   Result<Sizes> shape = broadcast(call.graph, tensors);
   if (!shape.ok()) return in_context(call.op(), shape.error());
   const DType first = tensors[0].dtype;
+  if (how == Promotes::First && !is_complex(first))
+    for (const Type& t : tensors)
+      if (is_complex(t.dtype)) return call.fail("takes no {} with {}", name(t.dtype), name(first));
   if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 &&
       first != DType::f64)
     return call.fail("there is no complex number with parts of {}", name(first));

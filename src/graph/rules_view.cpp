@@ -188,7 +188,13 @@ Result<Types> narrow(const Call& call) {
   Type out = call.self();
   if (out.ndim() == 0) return call.fail("a tensor without dims cannot be sliced");
   const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", out.ndim())));
-  out.shape[dim] = call.integer("length");
+  const sym::Expr size = out.shape[dim], length = call.integer("length");
+  const sym::Expr start = slice_bound(call, call.integer("start"), call.number(0), size);
+  const sym::Expr end = smaller(call.graph, call.syms.add(start, length), size);
+  out.shape[dim] = call.syms.sub(end, start);
+  const Status fits = require_equal(call.graph, out.shape[dim], length, "sizes");
+  if (!fits.ok()) return call.fail("{}", fits.error().message);
+  if (known_equal(call.graph, out.shape[dim], length)) out.shape[dim] = length;
   return Types{std::move(out)};
 }
 

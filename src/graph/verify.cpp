@@ -26,7 +26,7 @@ class Verifier {
   Status run(bool is_top) {
     COIL_TRY(check_names());
     for (ValueId v : graph_.values.ids()) defined_[v.index] = is_number(v);
-    COIL_TRY(check_inputs(is_top));
+    COIL_TRY(check_inputs());
     COIL_TRY(check_constants(is_top));
     for (NodeId n : graph_.nodes.ids()) {
       Status status = check_node(n);
@@ -36,7 +36,7 @@ class Verifier {
       if (!defined_[v.index]) return error("%{} is defined by nothing", graph_.values[v].name);
     COIL_TRY(check_outputs());
     COIL_TRY(check_state_updates());
-    if (is_top) COIL_TRY(check_variables());
+    if (is_top) COIL_TRY(check_variables(graph_));
     for (const Graph& sub : graph_.subgraphs) COIL_TRY(check_subgraph(sub));
     return Ok{};
   }
@@ -102,11 +102,11 @@ class Verifier {
     return Ok{};
   }
 
-  Status check_inputs(bool is_top) {
+  Status check_inputs() {
     std::set<std::string_view> names;
     for (const Input& input : graph_.inputs) {
       COIL_TRY(define(input.value));
-      const Status sizes = is_top ? check_data(graph_.type(input.value)) : Status(Ok{});
+      const Status sizes = check_data(graph_.type(input.value));
       if (!sizes.ok()) return in_context("input " + name_of(input.value), sizes.error());
       if (graph_.values[input.value].def.valid())
         return error("input {} is the result of a node", name_of(input.value));
@@ -249,24 +249,34 @@ class Verifier {
     return Ok{};
   }
 
+  /// Loops over tensors name their dims and indices so: a letter and a number.
+  static bool is_name_of_loops(std::string_view name) {
+    return name.size() > 1 && std::string_view("irncd").find(name[0]) != std::string_view::npos &&
+           std::all_of(name.begin() + 1, name.end(),
+                       [](char c) { return c == '_' || (c >= '0' && c <= '9'); });
+  }
+
   /// Every dynamic size in a type must be one of the graph's, since nothing else gives it a value.
-  Status check_variables() const {
+  Status check_variables(const Graph& of) const {
     std::vector<sym::Expr> variables;
-    for (const Value& value : graph_.values) {
+    for (const Value& value : of.values) {
       for (sym::Expr e : value.type.shape) graph_.syms->variables(e, variables);
       for (sym::Expr e : value.type.strides) graph_.syms->variables(e, variables);
       if (value.type.expr.valid()) graph_.syms->variables(value.type.expr, variables);
     }
-    for (const Check& check : graph_.checks) {
+    for (const Check& check : of.checks) {
       graph_.syms->variables(check.condition, variables);
       COIL_TRY(check_data(check.condition));
     }
     for (sym::Expr v : variables) {
       const sym::Variable& var = graph_.syms->var(v);
+      if (is_name_of_loops(var.name))
+        return error("{} cannot name a size: loops take such names", var.name);
       if (var.role == sym::Role::Value) continue;
       if (std::ranges::find(graph_.sizes, v, &SizeVar::var) == graph_.sizes.end())
         return error("{} is no size of the graph", var.name);
     }
+    for (const Graph& sub : of.subgraphs) COIL_TRY(check_variables(sub));
     return Ok{};
   }
 

@@ -30,6 +30,7 @@ Values reverse_dims(Composite& c) {
 
 Values movedim(Composite& c) {
   const i64 ndim = c.ndim(c.self());
+  if (ndim == 0) return {c.self()};
   Dims from, to;
   if (c.op().ends_with(".int")) {
     from = {c.dim("source", c.self())};

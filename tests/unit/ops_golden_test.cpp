@@ -58,11 +58,6 @@ std::vector<std::byte> column(const Block& block, std::size_t at, DType dtype) {
   return bytes;
 }
 
-/// Elementary functions, which IEEE 754 does not round exactly.
-bool is_elementary(ScalarOp op) {
-  return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow;
-}
-
 /// How many values of the dtype lie between two numbers.
 u64 ulps_apart(DType dtype, double a, double b) {
   const auto place = [&](double x) -> i64 {

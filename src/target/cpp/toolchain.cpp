@@ -145,6 +145,9 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
                                     "-fno-math-errno", "-fno-exceptions",
                                     "-fno-rtti",       "-w"};
   for (const std::string& f : flags_for(isa)) flags.push_back(f);
+#if defined(__aarch64__)
+  flags.push_back("-mno-outline-atomics");  // their helpers are in libgcc, which kernels do without
+#endif
   if (isa == Isa::Plain) flags.push_back("-DCOIL_FORCE_PLAIN");
   const ObjectCache cache(cache_dir);
   std::vector<Unit> units;
