@@ -14,7 +14,7 @@ FORMATTED = $(shell find src include tools tests bench -type f \
   \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' \) -not -path 'tests/fixtures/*' 2>/dev/null)
 LOGS := build/logs
 
-.PHONY: help setup build demo test test-core test-torch bench fuzz portable format check-format lint \
+.PHONY: help setup build demo test test-core test-torch bench fuzz neon portable format check-format lint \
   clean
 
 help:  ## this list
@@ -44,6 +44,9 @@ bench: build  ## times beside eager, Inductor, ONNX Runtime and OpenVINO, in .ve
 
 fuzz:  ## ten minutes of each fuzz target under ASan and UBSan (FUZZ_SECONDS=600)
 	@scripts/fuzz.sh
+
+neon:  ## the fixtures on emulated 64-bit Arm (g++-aarch64-linux-gnu, qemu-user)
+	@scripts/neon.sh
 
 portable:  ## build-portable/coil, which needs only glibc where it runs
 	@scripts/build.sh portable coil

@@ -18,15 +18,16 @@ sym::Expr stride_factor(sym::Arena& syms, sym::Expr size) {
   return size;
 }
 
-/// The N of `base_N`; 0 for `base` itself; -1 for any other name.
-i64 suffix_of(std::string_view name, std::string_view base) {
-  if (!name.starts_with(base)) return -1;
-  name.remove_prefix(base.size());
-  if (name.empty()) return 0;
-  if (name[0] != '_') return -1;
+/// `base` and N of a name `base_N`, or the whole name and 0.
+std::pair<std::string_view, i64> split_suffix(std::string_view name) {
+  const std::size_t at = name.rfind('_');
   i64 number = 0;
-  const auto [end, problem] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  return problem == std::errc{} && end == name.data() + name.size() ? number : -1;
+  if (at == std::string_view::npos || at + 1 == name.size() || name[at + 1] == '-')
+    return {name, 0};
+  const auto [end, problem] =
+      std::from_chars(name.data() + at + 1, name.data() + name.size(), number);
+  if (problem != std::errc{} || end != name.data() + name.size()) return {name, 0};
+  return {name.substr(0, at), number};
 }
 
 }  // namespace
@@ -35,15 +36,17 @@ ValueId Graph::add_value(std::string name, Type type) {
   return values.add(Value{std::move(name), std::move(type), NodeId(), 0});
 }
 
-std::string Graph::fresh_name(const std::string& base) const {
-  bool taken = false;
-  i64 largest = 0;
-  for (const Value& value : values) {
-    const i64 suffix = suffix_of(value.name, base);
-    taken |= suffix == 0;
-    largest = std::max(largest, suffix);
+std::string Graph::fresh_name(const std::string& base) {
+  for (; names.seen < values.size(); ++names.seen) {
+    const std::string& name = values[ValueId(names.seen)].name;
+    names.uses[name].taken = true;
+    const auto [stem, number] = split_suffix(name);
+    Names::Use& use = names.uses[std::string(stem)];
+    use.largest = std::max(use.largest, number);
   }
-  return taken ? str("{}_{}", base, largest + 1) : base;
+  const auto found = names.uses.find(base);
+  const bool taken = found != names.uses.end() && found->second.taken;
+  return taken ? str("{}_{}", base, found->second.largest + 1) : base;
 }
 
 LocId Graph::intern(const Loc& loc) {

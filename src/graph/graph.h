@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -177,10 +178,20 @@ struct Graph {
   /// How composite ops (linear, layer_norm, ...) get their types; subgraphs share it. May be null:
   /// then those ops are unknown.
   const CompositeRules* composites = nullptr;
+  /// What fresh_name knows of the first `seen` values: which names are taken, and the largest N of
+  /// each `name_N`.
+  struct Names {
+    struct Use {
+      bool taken = false;
+      i64 largest = 0;
+    };
+    std::size_t seen = 0;
+    std::unordered_map<std::string, Use> uses;
+  } names;
 
   ValueId add_value(std::string name, Type type);
   /// A name not used yet: `base`, else `base_1`, ...
-  std::string fresh_name(const std::string& base) const;
+  std::string fresh_name(const std::string& base);
   LocId intern(const Loc& loc);
   const Type& type(ValueId v) const { return values[v].type; }
 };

@@ -79,6 +79,12 @@ Result<Types> softmax(const Call& call) {
   return Types{call.contiguous(dtype, self.shape)};
 }
 
+Result<Types> vector_norm(const Call& call) {
+  if (is_complex(call.self().dtype) || is_complex(call.dtype("dtype", DType::f32)))
+    return call.fail("norms of complex tensors are not supported");
+  return reduce<Element::Real>(call);
+}
+
 constexpr RuleRow kRules[] = {
     {"sum", reduce<Element::Summed>},
     {"sum.dim_IntList", reduce<Element::Summed>},
@@ -125,7 +131,7 @@ constexpr RuleRow kRules[] = {
     {"norm.ScalarOpt_dim", reduce<Element::Real>},
     {"norm.ScalarOpt_dim_dtype", reduce<Element::Real>},
     {"norm.ScalarOpt_dtype", reduce<Element::Real>},
-    {"linalg_vector_norm", reduce<Element::Real>},
+    {"linalg_vector_norm", vector_norm},
     {"cumsum", scan<Element::Summed>},
     {"cumprod", scan<Element::Summed>},
     {"cummax", scan<Element::Same, Element::Index>},

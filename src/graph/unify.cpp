@@ -8,7 +8,7 @@ namespace coil {
 namespace {
 
 constexpr i64 kMaxElements = i64{1} << 48;
-constexpr std::size_t kMaxTerms = 4096;  // of a size or stride; what is longer, no program means
+constexpr std::size_t kMaxTerms = 1024;  // of a size or stride; what is longer, no program means
 
 }  // namespace
 

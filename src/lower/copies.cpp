@@ -144,6 +144,7 @@ Status lower_flip(Lowering& l, const Node&, const Args& args) {
   const Access in = l.access(args.tensor("self"));
   const std::size_t rank = l.type(args.tensor("self")).ndim();
   return move_elements(l, in, [&](Exprs& point) {
+    if (rank == 0) return;
     for (i64 dim : args.integers("dims")) {
       const std::size_t d = static_cast<std::size_t>(dim < 0 ? dim + static_cast<i64>(rank) : dim);
       point[d] = syms.sub(syms.sub(in.extents[d], syms.constant(1)), point[d]);
@@ -158,6 +159,7 @@ Status lower_roll(Lowering& l, const Node&, const Args& args) {
   const Exprs shifts = args.sizes("shifts");
   const std::vector<i64> dims = args.integers("dims");
   return move_elements(l, in, [&](Exprs& point) {
+    if (rank == 0) return;
     const auto rolled = [&](Expr at, Expr shift, Expr extent) {
       return syms.is_const(extent, 0) ? at : syms.mod(syms.sub(at, shift), extent);
     };

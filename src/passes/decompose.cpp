@@ -137,6 +137,7 @@ Graph Round::run() {
   }
   for (NodeId id : from_.nodes.ids()) visit(id);
   copy_rest();
+  to_.names = {};  // values have other names now
   return std::move(to_);
 }
 

@@ -226,6 +226,7 @@ Values rot90(Composite& c) {
 }
 
 Values flip_rows_or_columns(Composite& c) {
+  if (c.ndim(c.self()) < (c.op() == "fliplr" ? 2 : 1)) c.fail("the tensor has too few dims");
   return {c.call("flip", {c.self(), c.as_exprs({c.op() == "fliplr" ? 1 : 0})})};
 }
 

@@ -399,7 +399,7 @@ class KernelPrinter {
   void finish(const Stage& s) {
     std::vector<std::pair<Val, std::string>> results;
     const bool has_blocks = block_of(s) != 0;
-    if (has_blocks) {  // a row without elements
+    if (has_blocks && !surely_runs(s)) {  // a row without elements
       out_.line("if (!started{}) {{", loops_);
       out_.indent();
       fold_block(s);
@@ -415,6 +415,11 @@ class KernelPrinter {
     }
     if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, false);
     for (const auto& [value, text] : results) insts_.define(value, text);
+  }
+
+  bool surely_runs(const Stage& s) const {
+    return std::all_of(s.loop.begin(), s.loop.end(),
+                       [&](const Axis& a) { return syms_.range(a.extent).lo > 0; });
   }
 
   /// Folds the slots into the totals; the slots start anew.
