@@ -1,6 +1,7 @@
 #include <coil/coil.hpp>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -10,7 +11,8 @@ namespace {
 class CApi : public ::testing::Test {
  protected:
   std::string write(const std::string& text) {
-    const std::string path = ::testing::TempDir() + "c_api_test.graph";
+    const std::string path =
+        ::testing::TempDir() + "c_api_test_" + std::to_string(::getpid()) + ".graph";
     std::ofstream(path) << text;
     return path;
   }

@@ -172,10 +172,17 @@ class Evaluator {
 
   Status unit(i64 number) {
     i64 rest = number;
-    std::optional<std::size_t> lane;
-    for (std::size_t a = 0; a < kernel_.grid.size(); ++a)
-      if (kernel_.grid[a].var == kernel_.lane_axis()) lane = a;
-    i64 first = 0, end = 0;
+    std::optional<std::size_t> lane = grid_axis(kernel_.lane_axis()), across;
+    i64 first = 0, end = 0, first_across = 0, end_across = 1;
+    if (lane && kernel_.mapping.tile.size() == 2) {
+      const TileDim& tile = kernel_.mapping.tile[1];
+      across = grid_axis(tile.axis);
+      if (!across) return error("the second axis of the tile is none of the grid");
+      const i64 extent = grid_extents_[*across], tiles = (extent + tile.extent - 1) / tile.extent;
+      first_across = rest % tiles * tile.extent;
+      end_across = std::min(first_across + tile.extent, extent);
+      rest /= tiles;
+    }
     if (lane) {
       const i64 chunk = kernel_.mapping.chunk, extent = grid_extents_[*lane];
       const i64 chunks = (extent + chunk - 1) / chunk;
@@ -184,7 +191,7 @@ class Evaluator {
       rest /= chunks;
     }
     for (std::size_t a = kernel_.grid.size(); a-- > 0;) {
-      if (lane == a) continue;
+      if (lane == a || across == a) continue;
       set_column(column_of(kernel_.grid[a].var), rest % grid_extents_[a]);
       rest /= grid_extents_[a];
     }
@@ -193,9 +200,18 @@ class Evaluator {
     for (; first < end; first += kLanes) {
       std::vector<i64>& column = columns_[column_of(kernel_.lane_axis())];
       std::iota(column.begin(), column.end(), first);
-      COIL_TRY(stages(std::min(kLanes, end - first), Part::Units));
+      for (i64 p = first_across; p < end_across; ++p) {
+        if (across) set_column(column_of(kernel_.grid[*across].var), p);
+        COIL_TRY(stages(std::min(kLanes, end - first), Part::Units));
+      }
     }
     return Ok{};
+  }
+
+  std::optional<std::size_t> grid_axis(sym::Expr var) const {
+    for (std::size_t a = 0; a < kernel_.grid.size(); ++a)
+      if (kernel_.grid[a].var == var) return a;
+    return std::nullopt;
   }
 
   void set_column(std::size_t column, i64 value) { std::ranges::fill(columns_[column], value); }
