@@ -76,7 +76,6 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(l.program.buffers[out].shape);
   Expr begin = syms.constant(0);
-  Val all;
   std::vector<std::pair<Val, Val>> pieces;  // mask, value
   for (const Access& part : parts) {
     const Expr end = syms.add(begin, part.extents[d]);
