@@ -82,6 +82,13 @@ def column_sum_wide(s, rng):
     return dict(x=x, y=np.ones(s, np.float32)), dict(y=(x.astype(np.float64) ** 2).sum(axis=0))
 
 
+def row_sum_blocks(s, rng):
+    x = whole(rng, s, 200)
+    wide = x.astype(np.float64)
+    ones = np.ones(s, np.float32)
+    return dict(x=x, y=ones, z=ones.copy()), dict(y=wide.sum(axis=1), z=2 * wide.sum(axis=1))
+
+
 def transpose_add(s, rng):
     x, y = normal(rng, s, 50), normal(rng, 50, s)
     return dict(x=x, y=y, z=np.zeros_like(x)), dict(z=x.astype(np.float64) + y.T)
@@ -201,7 +208,8 @@ CASES = {
     "pointwise": dict(pointwise=pointwise, pointwise_integers=pointwise_integers),
     "softmax": dict(softmax=softmax, softmax_long=softmax),
     "layer_norm": dict(layer_norm=layer_norm, layer_norm_long=layer_norm),
-    "column_sum": dict(column_sum=column_sum, column_sum_wide=column_sum_wide),
+    "column_sum": dict(column_sum=column_sum, column_sum_wide=column_sum_wide,
+                       row_sum_blocks=row_sum_blocks),
     "transpose_add": dict(transpose_add=transpose_add, transpose_store=transpose_store,
                           transpose_batch=transpose_batch),
     "cumsum": dict(cumsum=cumsum, cumsum_long=cumsum, cumsum_integers=cumsum_integers,

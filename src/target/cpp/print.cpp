@@ -338,7 +338,9 @@ class KernelPrinter {
   }
 
   /// Elements of the innermost axis behind whole rounds of so many; -1: known at run time.
-  i64 left_of(const Stage& s, i64 round) const { return left_of(s.loop.back().extent, round); }
+  i64 left_of(const Stage& s, i64 round) const {
+    return block_of(s) % round == 0 ? left_of(s.loop.back().extent, round) : -1;
+  }
   i64 left_of(sym::Expr extent, i64 round) const {
     if (round == 1) return 0;
     const std::optional<i64> known = syms_.as_const(extent);
