@@ -11,13 +11,14 @@ into the L2 cache stay there between replays, on both sides. Inductor runs with 
 """
 
 import argparse
-import importlib.util
+import os
 import pathlib
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "gpu"), str(ROOT / "bench")]
+from run_kernels import load_module  # noqa: E402
 
 ROWS = ["softmax_4k_1k", "layernorm_add", "gelu_chain", "transpose_add", "colsum", "maxpool"]
 
@@ -40,20 +41,14 @@ KERNELS = {
 
 
 def print_kernels(coil, folder):
-    for part, files in (("kernels", sorted((ROOT / "tests" / "kernels").glob("*.kernels"))),
-                        ("rows", [ROOT / "build" / "bench" / f"{row}.pt2" for row in ROWS])):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-        for file in files:
-            text = subprocess.run([coil, "dump", file, "--stage", "triton"], check=True, capture_output=True, text=True)
-            (folder / part / f"{file.stem}.py").write_text(text.stdout)
-
-
-def load_launches(path):
-    spec = importlib.util.spec_from_file_location(f"coil_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module.LAUNCHES
+    coil = pathlib.Path(coil).resolve()
+    subprocess.run([ROOT / "scripts" / "gpu_tests.sh", "--print", folder.resolve() / "kernels"], check=True,
+                   env=dict(os.environ, COIL=str(coil)))
+    (folder / "rows").mkdir(parents=True, exist_ok=True)
+    for row_name in ROWS:
+        file = ROOT / "build" / "bench" / f"{row_name}.pt2"
+        text = subprocess.run([coil, "dump", file, "--stage", "triton"], check=True, capture_output=True, text=True)
+        (folder / "rows" / f"{row_name}.py").write_text(text.stdout)
 
 
 def launcher(entry, tensors, size):
@@ -100,7 +95,7 @@ def text_kernel(name, folder):
     import torch
 
     file, size, function = KERNELS[name]
-    entry = load_launches(folder / "kernels" / f"{file}.py")[name]
+    entry = load_module(folder / "kernels" / f"{file}.py").LAUNCHES[name]
     arrays, _ = kernel_cases.CASES[file][name](size, np.random.default_rng(0))
     tensors = {}
     for buffer, dtype, _ in entry["buffers"]:
@@ -116,7 +111,7 @@ def row(name, folder):
     import rows
     import torch
 
-    (entry,) = load_launches(folder / "rows" / f"{name}.py").values()
+    (entry,) = load_module(folder / "rows" / f"{name}.py").LAUNCHES.values()
     model, inputs = rows.build(name)
     model, inputs = model.cuda(), [t.cuda() for t in inputs]
     with torch.no_grad():

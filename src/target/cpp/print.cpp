@@ -155,19 +155,19 @@ class KernelPrinter {
       for (const KernelInst& i : s.insts)
         if (is_turned(kernel_, i)) turned.push_back(&i);
     index_.name(across, "(tile * 16)");
-    for (u32 t = 0; t < turned.size(); ++t) insts_.open_tile(*turned[t], t, "points");
+    for (u32 t = 0; t < turned.size(); ++t) insts_.open_tile(*turned[t], t);
     index_.name(across, p);
     out_.raw_line("for (i64 point = 0; point < points; ++point) {");
     out_.indent();
     out_.line("const i64 {} = tile * 16 + point;", p);
-    insts_.set_tile_point("point");
+    insts_.set_in_tile(true);
     stages();
-    insts_.set_tile_point("");
+    insts_.set_in_tile(false);
     out_.dedent();
     out_.raw_line("}");
     index_.name(across, "(tile * 16)");
-    for (u32 t = 0; t < turned.size(); ++t)
-      if (turned[t]->kind == KernelOp::Store) insts_.close_tile(*turned[t], t, "points");
+    for (const KernelInst* i : turned)
+      if (i->kind == KernelOp::Store) insts_.close_tile(*i);
     index_.name(across, p);
   }
 

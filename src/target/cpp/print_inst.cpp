@@ -117,26 +117,25 @@ InstPrinter::Address InstPrinter::address_of(const KernelInst& k) {
   return out;
 }
 
-void InstPrinter::open_tile(const KernelInst& k, u32 tile, const std::string& points) {
+void InstPrinter::open_tile(const KernelInst& k, u32 tile) {
   tiles_[&k] = tile;
   const bool loads = k.kind == KernelOp::Load;
   const Val value = loads ? k.inst.results[0] : k.inst.operands[0];
   out_.line("{} q{}[16];", type(kernel_.val_dtypes[value.index], true), tile);
   if (!loads) return;
   const Address a = address_of(k);
-  out_.line("load_tile(q{}, {}, {}, {}, {});", tile, a.pointer, a.stride,
-            count_.empty() ? "16" : count_, points);
+  out_.line("load_tile(q{}, {}, {}, {}, points);", tile, a.pointer, a.stride,
+            count_.empty() ? "16" : count_);
 }
 
-void InstPrinter::close_tile(const KernelInst& k, u32 tile, const std::string& points) {
+void InstPrinter::close_tile(const KernelInst& k) {
   const Address a = address_of(k);
-  out_.line("store_tile({}, {}, q{}, {}, {});", a.pointer, a.stride, tile,
-            count_.empty() ? "16" : count_, points);
+  out_.line("store_tile({}, {}, q{}, {}, points);", a.pointer, a.stride, tiles_.at(&k),
+            count_.empty() ? "16" : count_);
 }
 
 void InstPrinter::load(const KernelInst& k) {
-  if (!tile_point_.empty() && tiles_.contains(&k))
-    return define(k.inst, str("q{}[{}]", tiles_[&k], tile_point_));
+  if (in_tile_ && tiles_.contains(&k)) return define(k.inst, str("q{}[point]", tiles_[&k]));
   const Address a = address_of(k);
   const std::string mask = k.inst.mask.valid() ? active(k.inst.mask) : "";
   if (!lanes()) {
@@ -164,8 +163,8 @@ void InstPrinter::load(const KernelInst& k) {
 void InstPrinter::store(const KernelInst& k) {
   const Inst& inst = k.inst;
   const std::string value = use(inst.operands[0]);
-  if (!tile_point_.empty() && tiles_.contains(&k)) {
-    out_.line("q{}[{}] = {};", tiles_[&k], tile_point_, value);
+  if (in_tile_ && tiles_.contains(&k)) {
+    out_.line("q{}[point] = {};", tiles_[&k], value);
     return;
   }
   const Address a = address_of(k);

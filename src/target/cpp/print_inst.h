@@ -18,12 +18,12 @@ class InstPrinter {
   const std::string& tail() const { return count_; }
 
   void print(const KernelInst& inst);
-  /// While set, the turned accesses of a kernel read and write point `point` of their tiles.
-  void set_tile_point(std::string point) { tile_point_ = std::move(point); }
-  /// Declares the tile of a turned access at the present place; a load's is filled.
-  void open_tile(const KernelInst& inst, u32 tile, const std::string& points);
+  /// While on, turned accesses read and write their tiles at the C++ variable `point`.
+  void set_in_tile(bool yes) { in_tile_ = yes; }
+  /// Declares the tile of a turned access, of which `points` exist; a load's is filled.
+  void open_tile(const KernelInst& inst, u32 tile);
   /// Writes the tile of a turned store to memory.
-  void close_tile(const KernelInst& inst, u32 tile, const std::string& points);
+  void close_tile(const KernelInst& inst);
   /// Prints `value` as a variable of the present place: of 16 lanes or a scalar.
   void define(Val value, const std::string& text);
   /// left = left (+) right over named variables; the results are assigned to the names of `left`.
@@ -78,7 +78,7 @@ class InstPrinter {
   IndexPrinter& index_;
   TextWriter& out_;
   std::string count_;
-  std::string tile_point_;
+  bool in_tile_ = false;
   std::map<const KernelInst*, u32> tiles_;  // of turned accesses
   sym::Expr loop_position_, point_;
   u32 slot_ = 0;
