@@ -48,7 +48,7 @@ class Builder {
   /// An epilogue runs over the elements of a block, which is its first buffer.
   void start_block() {
     Kernel& k = out_.kernel;
-    out_.block = std::get<Block>(block_of(program_, program_.structured[group_.node]));
+    out_.block = block_of(program_, program_.structured[group_.node]);
     axes_ = out_.block.dims;
     k.grid = {out_.block.row, out_.block.col};
     const std::vector<sym::Expr> strides = {out_.block.ld, k.syms->constant(1)};

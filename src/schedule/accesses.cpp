@@ -80,10 +80,15 @@ bool is_pointwise(const Body& body) {
          });
 }
 
-bool is_identity(const Body& body, const std::vector<sym::Expr>& index) {
+bool is_identity(const LoopProgram& program, const Body& body,
+                 const std::vector<sym::Expr>& index) {
   if (index.size() != body.dims.size()) return false;
-  for (std::size_t i = 0; i < index.size(); ++i)
-    if (index[i] != body.dims[i].var) return false;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    const Dim& d = body.dims[i];
+    const bool is_point =
+        program.syms->is_const(d.extent, 1) && program.syms->is_const(index[i], 0);
+    if (index[i] != d.var && !is_point) return false;
+  }
   return true;
 }
 

@@ -25,7 +25,7 @@ bool has_kind(const Body& body, InstKind kind);
 /// Points may store to one element: stores combine, or their place comes from data. Their order
 /// counts.
 bool stores_may_meet(const LoopProgram& program, const Body& body);
-/// The tuple names the iteration point itself.
-bool is_identity(const Body& body, const std::vector<sym::Expr>& index);
+/// The tuple names the iteration point itself; along a dim of extent 1 it may say 0.
+bool is_identity(const LoopProgram& program, const Body& body, const std::vector<sym::Expr>& index);
 
 }  // namespace coil

@@ -5,14 +5,19 @@ std::size_t column_dims(const Structured& node) {
   return std::holds_alternative<Conv>(node.attrs) ? node.outputs[0].vars.size() - 2 : 1;
 }
 
-std::variant<Block, std::string> block_of(const LoopProgram& program, const Structured& node) {
-  const bool is_conv = std::holds_alternative<Conv>(node.attrs);
-  if (!is_conv && !std::holds_alternative<Gemm>(node.attrs))
+std::string no_hole(const LoopProgram& program, const Structured& node) {
+  if (!std::holds_alternative<Conv>(node.attrs) && !std::holds_alternative<Gemm>(node.attrs))
     return str("the template of {} has no hole", node.name);
+  if (!is_float(program.buffers[node.inputs[0].buffer].dtype) ||
+      !is_float(program.buffers[node.outputs[0].buffer].dtype))
+    return str("{} is no product of floats", node.name);
+  return "";
+}
+
+Block block_of(const LoopProgram& program, const Structured& node) {
   const Access& out = node.outputs[0];
   const DType in = program.buffers[node.inputs[0].buffer].dtype,
               made = program.buffers[out.buffer].dtype;
-  if (!is_float(in) || !is_float(made)) return str("{} is no product of floats", node.name);
   sym::Arena& syms = *program.syms;
   const auto variable = [&](const char* name, sym::Role role, sym::Expr extent) {
     return syms.variable({name, role, {0, sym::kMaxInt}, extent});

@@ -19,8 +19,10 @@ struct Block {
       dims;  // the node's output dims at an element of the block
 };
 
-/// The block of a node whose template has a hole, or why there is none.
-std::variant<Block, std::string> block_of(const LoopProgram& program, const Structured& node);
+/// Why a node's template has no hole; empty if it has one.
+std::string no_hole(const LoopProgram& program, const Structured& node);
+/// The block of a node whose template has a hole.
+Block block_of(const LoopProgram& program, const Structured& node);
 /// How many of the node's output dims, from the last, columns run over.
 std::size_t column_dims(const Structured& node);
 

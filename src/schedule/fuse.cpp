@@ -264,8 +264,7 @@ Draft start_group(const LoopProgram& program, const Side<BufferId, BodyId>& reco
 
 std::variant<Draft, std::string> start_group(const LoopProgram& program, StructuredId id) {
   const Structured& node = program.structured[id];
-  std::variant<Block, std::string> block = block_of(program, node);
-  if (auto* why = std::get_if<std::string>(&block)) return std::move(*why);
+  if (std::string why = no_hole(program, node); !why.empty()) return why;
   Draft draft;
   draft.group.name = node.name;
   draft.group.init = node.init;
@@ -274,7 +273,7 @@ std::variant<Draft, std::string> start_group(const LoopProgram& program, Structu
   for (std::size_t d = 0; d < out.vars.size(); ++d)
     draft.group.grid.push_back({out.vars[d], out.extents[d]});
   draft.stores.push_back({out.buffer, out.vars, false, kByNode});
-  draft.block = std::get<Block>(std::move(block));
+  draft.block = block_of(program, node);
   return draft;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/epilogue.h"
+
 namespace coil {
 namespace {
 
@@ -21,8 +23,13 @@ class Chooser {
 
   void run() {
     find_readers();
-    for (const Step& step : program_.order)
+    for (const Step& step : program_.order) {
       if (const auto* body = std::get_if<BodyId>(&step)) consider(*body);
+      if (const auto* node = std::get_if<StructuredId>(&step)) {
+        const Structured& s = program_.structured[*node];
+        if (no_hole(program_, s).empty()) on_blocks_[s.outputs[0].buffer] = s.name;
+      }
+    }
   }
 
  private:
@@ -56,11 +63,23 @@ class Chooser {
       return false;
     return std::count_if(body.insts.begin(), body.insts.end(),
                          [&](const Inst& i) {
-                           return i.kind == InstKind::Store && is_identity(body, i.index) &&
-                                  !i.mask.valid();
+                           return i.kind == InstKind::Store &&
+                                  is_identity(program_, body, i.index) && !i.mask.valid();
                          }) == 1 &&
            std::count_if(body.insts.begin(), body.insts.end(),
                          [](const Inst& i) { return i.kind == InstKind::Store; }) == 1;
+  }
+
+  /// A pointwise body over the result of a node with a hole may run on the blocks of that result.
+  void follow_blocks(const Body& body) {
+    if (!is_pointwise(body) || has_kind(body, InstKind::Index)) return;
+    for (const Inst& i : body.insts) {
+      if (i.kind != InstKind::Load || i.mask.valid() || !is_identity(program_, body, i.index))
+        continue;
+      const std::string node = on_blocks_.get(i.buffer);
+      if (node.empty()) continue;
+      for (BufferId b : buffers_stored(body)) on_blocks_[b] = node;
+    }
   }
 
   void consider(BodyId id) {
@@ -73,6 +92,7 @@ class Chooser {
       }
     cost_[id] = cost;
     insts_[id] = insts;
+    follow_blocks(body);
     if (!can_be_recomputed(body)) return;
     const BufferId b = buffers_stored(body)[0];
     Decision d{false, body.name, program_.bodies[readers_[b][0]].name, "", Question::Recompute};
@@ -97,6 +117,8 @@ class Chooser {
         return reason = str("{} runs on few threads, {} on all", reader.name, body.name), false;
     }
     if (times <= 1) return reason = str("%{} is read once", name), true;
+    if (const std::string& node = on_blocks_.get(b); !node.empty())
+      return reason = str("%{} costs nothing on the blocks of {}", name, node), false;
     const i64 made = points * size_of(program_.buffers[b].dtype);
     i64 read = 0;
     for (const Reading& r : readings(program_, schedule_.recomputed, body))
@@ -129,7 +151,8 @@ class Chooser {
   Schedule& schedule_;
   Side<BufferId, std::vector<BodyId>> readers_;  // one for each load
   Side<BufferId, bool> pinned_;
-  Side<BodyId, i64> cost_, insts_;  // with all that is computed again inside
+  Side<BufferId, std::string> on_blocks_;  // the node whose blocks a buffer can be made on
+  Side<BodyId, i64> cost_, insts_;         // with all that is computed again inside
 };
 
 }  // namespace
