@@ -29,7 +29,7 @@ struct StageTime {
 
 /// Everything a compilation made. Levels that were not reached (stop_after) are empty. After a hit
 /// of the program cache `graph` is the one that was given, `program` says what its caller sees
-/// (inputs, sizes, constants), and schedule, kernels and sources are empty.
+/// (inputs, kinds of outputs, sizes, constants), and schedule, kernels and sources are empty.
 struct Compilation {
   Options options;
   Environment environment;

@@ -153,6 +153,11 @@ LoopProgram lower_interface(const Graph& graph, std::vector<Constant> constants)
   lowering::Unsupported unsupported;
   lowering::Lowering l(graph, graph.facts, unsupported);
   lower_interface(l, std::move(constants));
+  for (const Output& given : graph.outputs) {
+    ProgramOutput& output = l.program.outputs.emplace_back();
+    output.kind = given.kind;
+    output.target = given.target;
+  }
   return std::move(l.program);
 }
 

@@ -53,18 +53,19 @@ const std::string& prelude() {
 
 /// Spreads kernels over translation units so that their texts are about equally long; a function of
 /// the sources alone.
-std::vector<std::vector<u32>> divide(const std::vector<std::string>& sources) {
+std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sources) {
   const std::size_t units = std::clamp<std::size_t>(
       (sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
-  std::vector<u32> order(sources.size());
-  for (u32 i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](u32 a, u32 b) { return sources[a].size() > sources[b].size(); });
-  std::vector<std::vector<u32>> out;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < sources.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].size() > sources[b].size();
+  });
+  std::vector<std::vector<std::size_t>> out;
   std::vector<std::size_t> length;
   out.resize(std::min(units, sources.size()));
   length.resize(out.size(), 0);
-  for (u32 i : order) {
+  for (std::size_t i : order) {
     const auto least = std::min_element(length.begin(), length.end()) - length.begin();
     out[static_cast<std::size_t>(least)].push_back(i);
     length[static_cast<std::size_t>(least)] += sources[i].size() + 500;
@@ -193,12 +194,12 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
   const std::string identity = code_identity(toolchain, isa) + "\n";
   std::vector<Unit> units;
   int compiled = 0;
-  for (auto& kernels : divide(sources)) {
+  for (const auto& kernels : divide(sources)) {
     Unit u;
     std::vector<std::string> texts;
-    for (u32 i : kernels) texts.push_back(sources[i]);
+    for (std::size_t i : kernels) texts.push_back(sources[i]);
     u.text = translation_unit(texts);
-    u.names = {sha256_hex(identity + u.text), std::move(kernels)};
+    u.names = {sha256_hex(identity + u.text), {kernels.begin(), kernels.end()}};
     if (cache.find(u.names.key)) u.library = cache.path(u.names.key);
     compiled += u.library.empty();
     units.push_back(std::move(u));
