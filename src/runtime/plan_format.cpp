@@ -10,6 +10,12 @@ namespace {
 constexpr int kMostDepth = 64;  // of plans in plans
 constexpr char kMarkStart = '\1', kMarkEnd = '\2';
 
+template <class T, class Of>
+concept Is = std::is_same_v<std::remove_const_t<T>, Of>;
+
+/// What runs a kernel: units of a launch, or a template on its blocks.
+enum class RunBy : u8 { Units, Blocks };
+
 /// What all plans of a program share.
 struct Outer {
   std::size_t kernels, constants, symbols, scalars;
@@ -115,8 +121,8 @@ class PlanFields {
     if (auto* s = std::get_if<std::string>(&v)) io_.text(*s);
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, PlanInput> {
+  template <Is<PlanInput> T>
+  void fields(T& item) {
     using Kind = PlanInput::Kind;
     io_.name(item.name);
     below(item.kind, static_cast<std::size_t>(Kind::Fixed) + 1);
@@ -131,8 +137,8 @@ class PlanFields {
     }
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, PlanBuffer> {
+  template <Is<PlanBuffer> T>
+  void fields(T& item) {
     io_.name(item.name);
     dtype(item.dtype);
     below(item.where, static_cast<std::size_t>(Where::Nowhere) + 1);
@@ -150,8 +156,8 @@ class PlanFields {
     }
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, Binding> {
+  template <Is<Binding> T>
+  void fields(T& item) {
     symbol(item.symbol);
     below(item.input, plan_.inputs.size());
     io_.number(item.dim);
@@ -165,8 +171,8 @@ class PlanFields {
     });
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, PlanOutput> {
+  template <Is<PlanOutput> T>
+  void fields(T& item) {
     using Kind = PlanOutput::Kind;
     below(item.kind, static_cast<std::size_t>(Kind::None) + 1);
     switch (item.kind) {
@@ -185,52 +191,51 @@ class PlanFields {
     }
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, PlanStep> {
+  template <Is<PlanStep> T>
+  void fields(T& item) {
     std::size_t kind = item.index();
     below(kind, std::variant_size_v<PlanStep>);
     io_.choose(item, kind);
     std::visit([&](auto& step) { fields(step); }, item);
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, Launch> {
-    arguments(item, 0, 0);
+  template <Is<Launch> T>
+  void fields(T& item) {
+    arguments(item, RunBy::Units);
     expr(item.units);
     io_.number(item.grain);
     io_.require([&] { return item.grain > 0; });
     io_.number(item.serial);
     io_.number(item.closes);
   }
-  /// Of a launch, or of an epilogue, which may also name what each block gives.
+  /// On blocks, a kernel may also take what each block gives.
   template <class T>
-  void arguments(T& item, u32 block_buffer, u32 block_values) {
+  void arguments(T& item, RunBy by) {
+    const bool on_blocks = by == RunBy::Blocks;
     below(item.kernel, outer_.kernels);
-    const auto is_block = [&](u32 b) { return block_buffer != 0 && b == block_buffer; };
     each(item.buffers, [&](auto& b) {
       io_.number(b);
-      io_.require([&] { return b < plan_.buffers.size() || is_block(b); });
+      io_.require([&] { return b < plan_.buffers.size() || (on_blocks && b == kBlockBuffer); });
     });
     each(item.symbols, [&](auto& s) {
       io_.number(s);
-      io_.require([&] {
-        return s < outer_.symbols || (block_values != 0 && s >= kBlockBatch && s < block_values);
-      });
+      io_.require(
+          [&] { return s < outer_.symbols || (on_blocks && s >= kBlockBatch && s < kBlockEnd); });
     });
     each(item.scalars, [&](auto& s) { below(s, outer_.scalars); });
     each(item.index_names, [&](auto& name) { io_.name(name); });
   }
   template <class T>
   void epilogue(T& item) {
-    arguments(item, kBlockBuffer, kBlockEnd);
+    arguments(item, RunBy::Blocks);
     io_.require([&] {
       return item.buffers.size() <= kMostEpilogueArguments &&
              item.symbols.size() <= kMostEpilogueArguments;
     });
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, Call> {
+  template <Is<Call> T>
+  void fields(T& item) {
     io_.text(item.name);
     each(item.attributes, [&](auto& number) { io_.number(number); });
     each(item.operands, [&](auto& operand) {
@@ -245,22 +250,22 @@ class PlanFields {
     io_.bind(item);
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, CopyStep> {
+  template <Is<CopyStep> T>
+  void fields(T& item) {
     buffer(item.from);
     buffer(item.to);
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, ReadSize> {
+  template <Is<ReadSize> T>
+  void fields(T& item) {
     symbol(item.symbol);
     buffer(item.buffer);
     io_.number(item.lo);
     io_.number(item.hi);
   }
 
-  template <class T>
-  void fields(T& item) requires std::is_same_v<std::remove_const_t<T>, ControlStep> {
+  template <Is<ControlStep> T>
+  void fields(T& item) {
     using Kind = ControlStep::Kind;
     below(item.kind, static_cast<std::size_t>(Kind::For) + 1);
     io_.name(item.name);
