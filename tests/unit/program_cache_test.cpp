@@ -213,6 +213,9 @@ TEST(CanonicalBytes, TellApartWhatACompilationDoes) {
   EXPECT_NE(with("f32", "f16"), expected);
   EXPECT_NE(with("4]", "4] strides [1, s0]"), expected);
   EXPECT_NE(with("return %y", "return %x"), expected);
+  Graph fixed = parsed(base);
+  fixed.inputs[0].fixed = 2.0;
+  EXPECT_NE(canonical_bytes(fixed), expected);
 }
 
 /// The plan of each fixture, with its Model.
