@@ -8,7 +8,7 @@ exported some. Times are the best of all rounds, for a machine that others use t
 median of a round.
 
   cold     from the file to something that can be called, without a cache, C++ compiler included
-  cached   the same with the compiled objects in the cache
+  cached   the same with program and objects in the cache
   process  a whole process of `coil run` with a warm cache: wall time, and processor time in brackets
   median, min  one call
   kernels, templates  launched in one call; `compiled` counts the kernels that differ, those of `init` included

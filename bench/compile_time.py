@@ -6,8 +6,8 @@ usage: bench/compile_time.py [--coil build/coil] [--most 10000] [--plot docs/com
 A program is a row of blocks of five nodes, x = x + gelu(linear(layer_norm(x))) * c over f32[64, 256]. Blocks
 are equal but for their weights, as layers of a model are, or all differ in the number c, so that each brings
 kernels of its own for the C++ compiler. Times are those of `coil bench`: cold is with an empty cache, cached
-with the objects of the first compile; both are sums of the stages, without the making of the random weights.
-`own` is cold without the C++ compiler and the packing of weights.
+with the program and objects of the first compile; both are sums of the stages, without the making of the random
+weights. `own` is cold without the C++ compiler and the packing of weights.
 """
 
 import argparse

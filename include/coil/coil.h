@@ -64,8 +64,9 @@ typedef struct coil_model coil_model;
 typedef struct coil_results coil_results;
 
 /* Compiles a .pt2 or a text file. `options` are `count` texts "key=value", as after -O on the
- * command line; option cache_dir names the folder of compiled objects (none are kept without it)
- * and option cxx the compiler, which else is looked up on the PATH of the process. NULL on failure.
+ * command line; option cache_dir names the folder of compiled programs and objects (none are kept
+ * without it) and option cxx the compiler, which else is looked up on the PATH of the process. NULL
+ * on failure.
  */
 coil_model* coil_load(const char* path, const char* const* options, size_t count, char** error);
 void coil_free_model(coil_model* model);

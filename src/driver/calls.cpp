@@ -1,6 +1,7 @@
 #include "driver/calls.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "templates/cpu/table.h"
 
@@ -19,7 +20,7 @@ struct CpuCall {
   DType out = DType::f32;
 };
 
-const CpuCall& call_of(const void* attributes) { return *static_cast<const CpuCall*>(attributes); }
+const CpuCall& call_of(const void* bound) { return *static_cast<const CpuCall*>(bound); }
 
 /// Runs one template with scratch memory of the size that it asks for.
 template <class Args>
@@ -50,7 +51,7 @@ templates::GemmArgs gemm_weight(const CallOperand& b, DType out) {
   return args;
 }
 
-Status run_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+Status run_gemm(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
   templates::GemmArgs args = gemm_weight(o[1], o[2].dtype);
   const std::size_t row = o[2].shape.size() - 2;
   args.m = o[2].shape[row];
@@ -59,12 +60,12 @@ Status run_gemm(const void* attributes, std::span<const CallOperand> o, const Ca
   args.packed_b = tools.packed;
   args.epilogue = tools.epilogue;
   args.epilogue_context = tools.epilogue_context;
-  const CpuTemplates& t = *call_of(attributes).table;
+  const CpuTemplates& t = *call_of(bound).table;
   return run_template(args, tools, t.gemm, t.gemm_scratch_bytes);
 }
 
-Status pack_gemm(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
-  const CpuCall& call = call_of(attributes);
+Status pack_gemm(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const CpuCall& call = call_of(bound);
   call.table->pack_b(gemm_weight(o[1], call.out), tools.packed);
   return Ok{};
 }
@@ -86,9 +87,9 @@ templates::ConvArgs conv_weight(const Conv& conv, const CallOperand& w, DType ou
   return args;
 }
 
-Status run_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
+Status run_conv(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
   const CallOperand &x = o[0], &w = o[1], &y = o.back();
-  templates::ConvArgs args = conv_weight(std::get<Conv>(call_of(attributes).attrs), w, y.dtype);
+  templates::ConvArgs args = conv_weight(std::get<Conv>(call_of(bound).attrs), w, y.dtype);
   args.n = x.shape[0];
   for (std::size_t d = 0; d < static_cast<std::size_t>(args.rank); ++d) {
     args.dims[d].input = x.shape[d + 2];
@@ -105,19 +106,18 @@ Status run_conv(const void* attributes, std::span<const CallOperand> o, const Ca
   args.packed_w = tools.packed;
   args.epilogue = tools.epilogue;
   args.epilogue_context = tools.epilogue_context;
-  const CpuTemplates& t = *call_of(attributes).table;
+  const CpuTemplates& t = *call_of(bound).table;
   return run_template(args, tools, t.conv, t.conv_scratch_bytes);
 }
 
-Status pack_conv(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
-  const CpuCall& call = call_of(attributes);
+Status pack_conv(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const CpuCall& call = call_of(bound);
   call.table->pack_w(conv_weight(std::get<Conv>(call.attrs), o[1], call.out), tools.packed);
   return Ok{};
 }
 
-Status run_attention(const void* attributes, std::span<const CallOperand> o,
-                     const CallTools& tools) {
-  const Attention& attention = std::get<Attention>(call_of(attributes).attrs);
+Status run_attention(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const Attention& attention = std::get<Attention>(call_of(bound).attrs);
   const CallOperand &q = o[0], &k = o[1], &v = o[2], &out = o.back();
   templates::AttentionArgs args;
   args.batch = q.shape[0];
@@ -143,12 +143,12 @@ Status run_attention(const void* attributes, std::span<const CallOperand> o,
     std::copy(o[3].strides.begin(), o[3].strides.end(), args.mask_strides);
   }
   args.dtype = q.dtype;
-  const CpuTemplates& t = *call_of(attributes).table;
+  const CpuTemplates& t = *call_of(bound).table;
   return run_template(args, tools, t.attention, t.attention_scratch_bytes);
 }
 
-Status run_sort(const void* attributes, std::span<const CallOperand> o, const CallTools& tools) {
-  const CpuCall& call = call_of(attributes);
+Status run_sort(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const CpuCall& call = call_of(bound);
   const Sort& sort = std::get<Sort>(call.attrs);
   templates::SortArgs args;
   args.rows = o[0].shape[0];
@@ -170,16 +170,83 @@ Status run_sort(const void* attributes, std::span<const CallOperand> o, const Ca
                       t.topk_scratch_bytes);
 }
 
+/// What carries out a kind of call, and the packing of its weight.
+struct CallKind {
+  std::string_view name;
+  runtime::CallFunction run, pack;
+};
+constexpr CallKind kCallKinds[] = {
+    {"gemm", run_gemm, pack_gemm},         {"conv", run_conv, pack_conv},
+    {"attention", run_attention, nullptr}, {"sort", run_sort, nullptr},
+    {"topk", run_sort, nullptr},
+};
+
+/// The attributes of a node as numbers, as a plan keeps them.
+std::vector<i64> numbers_of(const StructuredAttrs& attrs, DType out) {
+  std::vector<i64> n = {static_cast<i64>(out)};
+  if (const auto* conv = std::get_if<Conv>(&attrs)) {
+    n.insert(n.end(), {conv->groups, conv->transposed});
+    for (const std::vector<i64>* list : {&conv->stride, &conv->padding, &conv->dilation})
+      n.insert(n.end(), list->begin(), list->end());
+  } else if (const auto* attention = std::get_if<Attention>(&attrs)) {
+    n.insert(n.end(),
+             {std::bit_cast<i64>(attention->scale), attention->causal, attention->has_mask});
+  } else if (const auto* sort = std::get_if<Sort>(&attrs)) {
+    n.insert(n.end(), {sort->descending, sort->is_topk});
+  }
+  return n;
+}
+
+/// The way back; nothing where the numbers are not those of that kind.
+std::optional<CpuCall> read_numbers(std::string_view kind, std::span<const i64> n) {
+  CpuCall call;
+  if (n.empty() || n[0] < 0 || n[0] >= kNumDTypes) return std::nullopt;
+  call.out = static_cast<DType>(n[0]);
+  n = n.subspan(1);
+  if (kind == "gemm" && n.empty()) {
+    call.attrs = Gemm{};
+  } else if (kind == "conv" && n.size() > 2 && n.size() <= 11 && (n.size() - 2) % 3 == 0) {
+    const std::size_t rank = (n.size() - 2) / 3;
+    const auto list = [&](std::size_t k) {
+      const auto part = n.subspan(2 + k * rank, rank);
+      return std::vector<i64>(part.begin(), part.end());
+    };
+    call.attrs = Conv{list(0), list(1), list(2), {}, n[0], n[1] != 0};
+  } else if (kind == "attention" && n.size() == 3) {
+    call.attrs = Attention{std::bit_cast<double>(n[0]), n[1] != 0, n[2] != 0};
+  } else if ((kind == "sort" || kind == "topk") && n.size() == 2) {
+    call.attrs = Sort{n[0] != 0, n[1] != 0};
+  } else {
+    return std::nullopt;
+  }
+  return call;
+}
+
 }  // namespace
+
+Status bind_cpu_call(runtime::Call& call) {
+  std::string_view kind = call.name;
+  const bool is_pack = kind.starts_with("pack.");
+  if (is_pack) kind.remove_prefix(5);
+  const std::size_t dot = std::min(kind.find('.'), kind.size());
+  const std::string_view isa_name = kind.substr(std::min(dot + 1, kind.size()));
+  kind = kind.substr(0, dot);
+  std::optional<CpuCall> bound = read_numbers(kind, call.attributes);
+  for (const Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512, Isa::Neon})
+    if (bound && name(isa) == isa_name) bound->table = &templates::cpu_templates(isa);
+  for (const CallKind& k : kCallKinds)
+    if (k.name == kind) call.function = is_pack ? k.pack : k.run;
+  if (!bound || !bound->table || !call.function)
+    return error("there is no implementation '{}' with such attributes", call.name);
+  call.bound = std::make_shared<CpuCall>(std::move(*bound));
+  return Ok{};
+}
 
 Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node,
                                         const Machine& machine) {
   const auto dtype = [&](const Access& a) { return program.buffers[a.buffer].dtype; };
   const DType in = dtype(node.inputs[0]), out = dtype(node.outputs[0]);
-  auto call = std::make_shared<CpuCall>();
-  call->table = &templates::cpu_templates(machine.isa);
-  call->attrs = node.attrs;
-  call->out = out;
+  const CpuTemplates& table = templates::cpu_templates(machine.isa);
   Implementation chosen;
   const auto refuse = [&](const char* what) {
     return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what,
@@ -187,25 +254,27 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   };
   if (std::holds_alternative<Gemm>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("matrix product");
-    chosen = {"gemm", run_gemm, call, pack_gemm, 1, [call](std::span<const CallOperand> o) {
-                return call->table->packed_b_bytes(gemm_weight(o[1], call->out));
-              }};
-  } else if (std::holds_alternative<Conv>(node.attrs)) {
+    chosen.name = "gemm";
+    chosen.packed_bytes = [&table, out](std::span<const CallOperand> o) {
+      return table.packed_b_bytes(gemm_weight(o[1], out));
+    };
+  } else if (const auto* conv = std::get_if<Conv>(&node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("convolution");
-    chosen = {"conv", run_conv, call, pack_conv, 1, [call](std::span<const CallOperand> o) {
-                return call->table->packed_w_bytes(
-                    conv_weight(std::get<Conv>(call->attrs), o[1], call->out));
-              }};
+    chosen.name = "conv";
+    chosen.packed_bytes = [&table, out, conv = *conv](std::span<const CallOperand> o) {
+      return table.packed_w_bytes(conv_weight(conv, o[1], out));
+    };
   } else if (const auto* attention = std::get_if<Attention>(&node.attrs)) {
     if (!templates::attention_supports(in,
                                        attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
-    chosen = {"attention", run_attention, call, nullptr, 0, {}};
+    chosen.name = "attention";
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
-    chosen = {std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call, nullptr, 0, {}};
+    chosen.name = std::get<Sort>(node.attrs).is_topk ? "topk" : "sort";
   }
   chosen.name += "." + std::string(name(machine.isa));
+  chosen.attributes = numbers_of(node.attrs, out);
   return chosen;
 }
 

@@ -10,4 +10,8 @@ namespace coil {
 Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node,
                                         const Machine& machine);
 
+/// Finds the function of a call by its name, and reads its attributes: what `implement_on_cpu`
+/// made, in this process or, from the program cache, in another.
+Status bind_cpu_call(runtime::Call& call);
+
 }  // namespace coil

@@ -12,13 +12,14 @@
 #include "loop/program.h"
 #include "runtime/model.h"
 #include "schedule/schedule.h"
+#include "target/cpp/toolchain.h"
 
 namespace coil {
 
 /// What the surroundings give: read by the command line or the Python package from the environment.
 struct Environment {
   std::string search_path;  // $PATH, to find a compiler
-  std::string cache_dir;    // where compiled objects are kept; "" keeps none
+  std::string cache_dir;    // where programs and objects are kept; "" keeps none
 };
 
 struct StageTime {
@@ -26,7 +27,9 @@ struct StageTime {
   double ms = 0;
 };
 
-/// Everything a compilation made. Levels that were not reached (stop_after) are empty.
+/// Everything a compilation made. Levels that were not reached (stop_after) are empty. After a hit
+/// of the program cache `graph` is the one that was given, `program` says what its caller sees
+/// (inputs, kinds of outputs, sizes, constants), and schedule, kernels and sources are empty.
 struct Compilation {
   Options options;
   Environment environment;
@@ -39,7 +42,11 @@ struct Compilation {
   std::vector<std::string> sources;  // C++ text by kernel
   std::shared_ptr<runtime::Model> model;
   std::vector<StageTime> times;
+  std::vector<cpp::KernelUnit> units;  // the objects of the kernels
   int units_compiled = 0, units_cached = 0;
+  bool from_cache = false;                  // a hit of the program cache
+  std::string program_key;                  // in that cache; "" where it is not used
+  std::vector<std::string> constant_names;  // of the given graph, by position
 };
 
 /// Runs the pass table on a graph, or from level 1 on. The result owns all it needs.

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "driver/calls.h"
+#include "driver/program_cache.h"
 #include "graph/data.h"
 #include "graph/verify.h"
 #include "lower/lower.h"
@@ -18,6 +19,12 @@ namespace {
 
 bool has_graph(const Compilation& c) { return c.from_graph; }
 bool for_cpp(const Compilation& c) { return c.options.text("target") == "cpp"; }
+/// Who stops half way or verifies wants the passes to run.
+bool use_programs(const Compilation& c) {
+  return has_graph(c) && for_cpp(c) && c.options.flag("cache") && !c.options.flag("verify") &&
+         c.options.text("stop_after").empty() && !c.environment.cache_dir.empty();
+}
+bool is_new_program(const Compilation& c) { return !c.from_cache && !c.program_key.empty(); }
 
 Status run_decompose(Compilation& c) {
   c.graph = COIL_TRY(decompose(c.graph));
@@ -54,6 +61,7 @@ u32 add_kernel(Compilation& c, const Kernel& kernel) {
 Status run_plan(Compilation& c) {
   PlanServices services;
   services.machine = c.machine;
+  services.bind = bind_cpu_call;
   services.add_kernel = [&](const Kernel& k) { return add_kernel(c, k); };
   services.implement = [&](const LoopProgram& program, const Structured& node) {
     return implement_on_cpu(program, node, c.machine);
@@ -77,6 +85,7 @@ Status run_compile(Compilation& c) {
       COIL_TRY(cpp::compile_kernels(c.sources, toolchain, c.machine.isa, cache, c.machine.cores));
   c.model->kernels = std::move(loaded.functions);
   c.model->code = loaded.libraries;
+  c.units = std::move(loaded.units);
   c.units_compiled = loaded.compiled;
   c.units_cached = loaded.cached;
   return Ok{};
@@ -114,16 +123,20 @@ Status run_init(Compilation& c) {
   model.pool = std::make_shared<runtime::ThreadPool>(threads > 0 ? static_cast<int>(threads)
                                                                  : c.machine.cores);
   model.constants = COIL_TRY(model_constants(c.program));
-  return init_model(model);
+  const Status done = init_model(model);
+  if (done.ok() || !c.from_cache || !runtime::has_marks(done.error().message)) return done;
+  return Error{runtime::with_names(done.error().message, present_names(c))};
 }
 
-constexpr std::array<Pass, 7> kPasses = {{
+constexpr std::array<Pass, 9> kPasses = {{
+    {"program_cache", Level::Graph, Level::Code, find_program, use_programs, true},
     {"decompose", Level::Graph, Level::Graph, run_decompose, has_graph, false},
     {"dead_code", Level::Graph, Level::Graph, run_dead_code, has_graph, true},
     {"lower", Level::Graph, Level::Loops, run_lower, has_graph, false},
     {"schedule", Level::Loops, Level::Schedule, run_schedule, for_cpp, false},
     {"plan", Level::Schedule, Level::Plan, run_plan, for_cpp, false},
     {"compile", Level::Plan, Level::Code, run_compile, for_cpp, false},
+    {"keep_program", Level::Code, Level::Code, keep_program, is_new_program, true},
     {"init", Level::Code, Level::Code, run_init, for_cpp, false},
 }};
 
@@ -176,6 +189,7 @@ Status run_pipeline(Compilation& c) {
     }
   }
   for (const Pass& pass : kPasses) {
+    if (c.from_cache && pass.in != Level::Code) continue;
     if (!pass.applies(c) || is_listed(c.options.text("disable"), pass.name)) continue;
     const auto start = std::chrono::steady_clock::now();
     COIL_TRY(pass.run(c));

@@ -1,5 +1,10 @@
 #include "driver/runner.h"
 
+#include <mutex>
+
+#include "driver/program_cache.h"
+#include "runtime/plan_format.h"
+
 namespace coil {
 namespace {
 
@@ -20,12 +25,17 @@ class CompiledRunner : public Runner {
                  std::unique_ptr<runtime::Instance> instance)
       : compilation_(std::move(compilation)), instance_(std::move(instance)) {}
   Result<std::vector<runtime::Value>> call(std::span<const runtime::Value> inputs) override {
-    return instance_->call(inputs);
+    Result<std::vector<runtime::Value>> out = instance_->call(inputs);
+    if (out.ok() || !runtime::has_marks(out.error().message)) return out;
+    std::call_once(named_, [&] { names_ = present_names(*compilation_); });
+    return Error{runtime::with_names(out.error().message, names_)};
   }
 
  private:
   std::shared_ptr<Compilation> compilation_;
   std::unique_ptr<runtime::Instance> instance_;
+  std::once_flag named_;
+  std::vector<std::string> names_;  // of a plan from the program cache, once a message needs them
 };
 
 }  // namespace

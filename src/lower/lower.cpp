@@ -62,16 +62,15 @@ void stand_in(Lowering& l, const Node& node) {
 }
 
 void lower_constants(Lowering& l) {
-  for (u32 k = 0; k < l.graph.constants.size(); ++k) {
-    const Constant& constant = l.graph.constants[k];
+  for (u32 k = 0; k < l.program.constants.size(); ++k) {
+    Constant& constant = l.program.constants[k];
     Buffer buffer = l.buffer_for(l.type(constant.value), l.name_of(constant.value));
     buffer.kind = constant.is_state ? BufferKind::State : BufferKind::Constant;
     buffer.source = k;
+    constant.is_complex = is_complex(l.type(constant.value).dtype);
     const BufferId id = l.add_buffer(std::move(buffer));
     l.set(constant.value, l.whole(id));
   }
-  l.program.constants = l.graph.constants;
-  for (Constant& c : l.program.constants) c.is_complex = is_complex(l.type(c.value).dtype);
   l.program.storages = l.graph.storages;
 }
 
@@ -108,7 +107,6 @@ void lower_inputs(Lowering& l) {
     }
     l.program.inputs.push_back(std::move(out));
   }
-  lower_constants(l);
 }
 
 Status lower_nodes(Lowering& l) {
@@ -139,14 +137,37 @@ Result<u32> lower_subgraph(Lowering& l, u32 subgraph) {
 
 }  // namespace lowering
 
+namespace {
+
+/// What a caller sees of a program: sizes, arguments, constants.
+void lower_interface(lowering::Lowering& l, std::vector<Constant> constants) {
+  for (const SizeVar& size : l.graph.sizes) l.program.sizes.push_back({size.var, size.hint, {}});
+  lowering::lower_inputs(l);
+  l.program.constants = std::move(constants);
+  lowering::lower_constants(l);
+}
+
+}  // namespace
+
+LoopProgram lower_interface(const Graph& graph, std::vector<Constant> constants) {
+  lowering::Unsupported unsupported;
+  lowering::Lowering l(graph, graph.facts, unsupported);
+  lower_interface(l, std::move(constants));
+  for (const Output& given : graph.outputs) {
+    ProgramOutput& output = l.program.outputs.emplace_back();
+    output.kind = given.kind;
+    output.target = given.target;
+  }
+  return std::move(l.program);
+}
+
 Result<LoopProgram> lower(const Graph& graph, const Options&) {
   lowering::Unsupported unsupported;
   lowering::find_unknown(graph, unsupported);
   if (!unsupported.places.empty()) return lowering::unsupported_error(unsupported);
   lowering::Lowering l(graph, graph.facts, unsupported);
   l.program.checks = graph.checks;
-  for (const SizeVar& size : graph.sizes) l.program.sizes.push_back({size.var, size.hint, {}});
-  lowering::lower_inputs(l);
+  lower_interface(l, graph.constants);
   COIL_TRY(lowering::lower_nodes(l));
   COIL_TRY(lowering::lower_outputs(l));
   lowering::mark_init(l.program);

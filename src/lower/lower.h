@@ -12,4 +12,8 @@ namespace coil {
 /// that have no row in the registry are listed in one Error, with counts and places.
 Result<LoopProgram> lower(const Graph& graph, const Options& options);
 
+/// The part of a program that a caller sees: sizes, arguments, what the outputs are, and
+/// `constants` in their order.
+LoopProgram lower_interface(const Graph& graph, std::vector<Constant> constants);
+
 }  // namespace coil

@@ -237,24 +237,24 @@ class PlanBuilder {
     const Implementation chosen = COIL_TRY(services_.implement(program_, node));
     runtime::Call out;
     out.name = chosen.name;
-    out.function = chosen.function;
     out.attributes = chosen.attributes;
+    COIL_TRY(services_.bind(out));
     for (const Access& a : node.inputs) out.operands.push_back(operand(a));
     for (const Access& a : node.outputs) out.operands.push_back(operand(a));
-    if (chosen.pack) out.packed = packed_weight(node, chosen, out);
+    if (chosen.packed_bytes) out.packed = COIL_TRY(packed_weight(node, chosen, out));
     return out;
   }
 
   /// A weight that is there before the first call is packed once; nothing if it is not.
-  std::optional<u32> packed_weight(const Structured& node, const Implementation& chosen,
-                                   const runtime::Call& call) {
+  Result<std::optional<u32>> packed_weight(const Structured& node, const Implementation& chosen,
+                                           const runtime::Call& call) {
     const BufferId weight = node.inputs[chosen.weight].buffer;
     const bool derived = schedule_.buffers.get(weight).place == Place::Derived;
     if (node.init || (program_.buffers[weight].kind != BufferKind::Constant && !derived))
-      return std::nullopt;
+      return std::optional<u32>();
     const std::vector<i64> key = packing_key(call, chosen.weight);
     if (const auto known = packed_.find({chosen.name, key}); known != packed_.end())
-      return known->second;
+      return std::optional(known->second);
     std::vector<runtime::CallOperand> shapes;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) shapes.push_back(shape_of(node.inputs[i]));
     runtime::PlanBuffer p;
@@ -270,13 +270,13 @@ class PlanBuilder {
     packed_[{chosen.name, key}] = buffer;
     runtime::Call pack = call;
     pack.name = "pack." + chosen.name;
-    pack.function = chosen.pack;
+    COIL_TRY(services_.bind(pack));
     pack.operands.resize(node.inputs.size());
     for (std::size_t i = 0; i < pack.operands.size(); ++i)
       if (i != chosen.weight) pack.operands[i].buffer = runtime::kNoBuffer;
     pack.packed = buffer;
     out_.init.push_back(std::move(pack));
-    return buffer;
+    return std::optional(buffer);
   }
 
   static std::vector<i64> packing_key(const runtime::Call& call, u32 weight) {

@@ -6,21 +6,19 @@
 #include <memory>
 
 #include "kernel/kernel.h"
-#include "runtime/plan.h"
+#include "runtime/plan_format.h"
 
 namespace coil {
 
-/// Who computes a structured node: a name for people, and the function with its attributes.
+/// Who computes a structured node: what its runtime::Call says of it.
 struct Implementation {
   std::string name;
-  runtime::CallFunction function = nullptr;
-  std::shared_ptr<const void> attributes;
-  /// Brings a weight into the layout that `function` reads, once at init: input `weight` of the
-  /// node. It gets the node's inputs, of which the others have no memory, and writes to
-  /// CallTools::packed. Null: the function has no layout of its own.
-  runtime::CallFunction pack = nullptr;
-  u32 weight = 1;
+  std::vector<i64> attributes;
+  /// The size of a weight in the layout that the function reads, from the node's inputs without
+  /// memory. The call "pack.NAME" brings it into that layout, once at init: input `weight` of the
+  /// node. Empty: the function has no layout of its own.
   std::function<i64(std::span<const runtime::CallOperand>)> packed_bytes;
+  u32 weight = 1;
 };
 
 /// What the builder asks of its surroundings.
@@ -29,6 +27,8 @@ struct PlanServices {
   std::function<u32(const Kernel&)> add_kernel;
   /// Chooses an implementation for a structured node, or an Error that says why there is none.
   std::function<Result<Implementation>(const LoopProgram&, const Structured&)> implement;
+  /// Gives a call its function.
+  runtime::BindCall bind = nullptr;
   Machine machine;
 };
 

@@ -162,11 +162,11 @@ Status Frame::execute(const Call& call) {
   }
   CallTools tools{call_.pool, call_.scratch};
   if (call.packed) tools.packed = data_[*call.packed];
-  if (!call.epilogue) return call.function(call.attributes.get(), operands, tools);
+  if (!call.epilogue) return call.function(call.bound.get(), operands, tools);
   const EpilogueRun epilogue = COIL_TRY(prepare(*call.epilogue));
   tools.epilogue = run_epilogue;
   tools.epilogue_context = const_cast<EpilogueRun*>(&epilogue);
-  return call.function(call.attributes.get(), operands, tools);
+  return call.function(call.bound.get(), operands, tools);
 }
 
 Result<EpilogueRun> Frame::prepare(const Launch& epilogue) {

@@ -115,12 +115,13 @@ struct CallOperand {
   std::byte* data = nullptr;
   std::vector<i64> shape, strides;
 };
-using CallFunction = Status (*)(const void* attributes, std::span<const CallOperand> operands,
+using CallFunction = Status (*)(const void* bound, std::span<const CallOperand> operands,
                                 const CallTools& tools);
 struct Call {
-  std::string name;  // "gemm", with the implementation: "gemm.avx2"
-  CallFunction function = nullptr;
-  std::shared_ptr<const void> attributes;
+  std::string name;                   // who computes what: "gemm.avx2", "pack.gemm.avx2"
+  std::vector<i64> attributes;        // what the name and the operands do not say
+  CallFunction function = nullptr;    // found by the name
+  std::shared_ptr<const void> bound;  // the attributes as `function` takes them
   std::vector<PlanOperand> operands;  // inputs, then outputs
   std::optional<Launch> epilogue;     // a kernel that runs on each block of the last output
   std::optional<u32> packed;  // a Derived buffer: a packed weight that is read, at init written

@@ -98,7 +98,8 @@ void declare(CLI::App& app, Arguments& a, std::function<Result<int>()>& chosen) 
   dump->add_option("-o", a.dump.folder, "write files into this folder instead of printing");
   dump->callback([&] { chosen = [&] { return cli::dump(a.dump); }; });
 
-  CLI::App* cache = app.add_subcommand("cache", "the cache of compiled objects ($COIL_CACHE_DIR)");
+  CLI::App* cache =
+      app.add_subcommand("cache", "the cache of compiled programs and objects ($COIL_CACHE_DIR)");
   cache->add_option("ACTION", a.cache_action, "stats, clear or verify")
       ->required()
       ->check(CLI::IsMember({"stats", "clear", "verify"}));

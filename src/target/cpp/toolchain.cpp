@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/disk_cache.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/sha256.h"
-#include "target/cpp/object_cache.h"
 #include "target/cpp/prelude_files.h"
 
 namespace coil::cpp {
@@ -55,8 +56,8 @@ const std::string& prelude() {
 std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sources) {
   const std::size_t units = std::clamp<std::size_t>(
       (sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
-  std::vector<std::size_t> order(sources.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < sources.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return sources[a].size() > sources[b].size();
   });
@@ -85,11 +86,39 @@ Error compiler_error(const Toolchain& toolchain, const ProcessResult& result) {
 }
 
 struct Unit {
-  std::vector<std::size_t> kernels;
-  std::string key;
+  KernelUnit names;
   std::string text;
   std::string library;  // path, once there
 };
+
+/// A fresh folder for the compiler's files.
+Result<std::string> working_folder(const std::string& cache_dir) {
+  std::error_code problem;
+  std::string parent = cache_dir;
+  if (parent.empty()) parent = std::filesystem::temp_directory_path(problem).string();
+  if (parent.empty()) parent = "/tmp";
+  COIL_TRY(make_folders(parent));
+  return make_temporary_folder(str("{}/{}", parent, cache_dir.empty() ? "coil-" : kWorkPrefix));
+}
+
+Result<LoadedKernels> load(const std::vector<Unit>& units, std::size_t kernels) {
+  LoadedKernels out;
+  out.functions.resize(kernels);
+  auto handles = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  for (const Unit& u : units) {
+    void* handle = dlopen(u.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return error("cannot load compiled kernels: {}", dlerror());
+    handles->push_back(std::shared_ptr<void>(handle, dlclose));
+    for (u32 i : u.names.kernels) {
+      void* symbol = i < kernels ? dlsym(handle, str("k{}", i).c_str()) : nullptr;
+      if (!symbol) return error("a compiled library lacks kernel k{}", i);
+      out.functions[i] = reinterpret_cast<runtime::KernelFunction>(symbol);
+    }
+    out.units.push_back(u.names);
+  }
+  out.libraries = handles;
+  return out;
+}
 
 }  // namespace
 
@@ -127,18 +156,9 @@ std::vector<std::string> flags_for(Isa isa) {
   COIL_UNREACHABLE();
 }
 
-std::string translation_unit(const std::vector<std::string>& kernels) {
-  std::string out = prelude() + "\nusing namespace COIL_KERNEL_NAMESPACE;\n";
-  for (const std::string& k : kernels) out += "\n" + k;
-  return out;
-}
+namespace {
 
-Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
-                                      const Toolchain& toolchain, Isa isa,
-                                      const std::string& cache_dir, int processes) {
-  LoadedKernels out;
-  out.functions.resize(sources.size());
-  if (sources.empty()) return out;
+std::vector<std::string> all_flags(Isa isa) {
   std::vector<std::string> flags = {"-std=gnu++20",    "-O2",
                                     "-fPIC",           "-shared",
                                     "-nostdlib",       "-ffp-contract=off",
@@ -149,18 +169,39 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
   flags.push_back("-mno-outline-atomics");  // their helpers are in libgcc, which kernels do without
 #endif
   if (isa == Isa::Plain) flags.push_back("-DCOIL_FORCE_PLAIN");
-  const ObjectCache cache(cache_dir);
+  return flags;
+}
+
+}  // namespace
+
+std::string translation_unit(const std::vector<std::string>& kernels) {
+  std::string out = prelude() + "\nusing namespace COIL_KERNEL_NAMESPACE;\n";
+  for (const std::string& k : kernels) out += "\n" + k;
+  return out;
+}
+
+std::string code_identity(const Toolchain& toolchain, Isa isa) {
+  std::string out = toolchain.identity + "\n";
+  for (const std::string& f : all_flags(isa)) out += f + " ";
+  return out;
+}
+
+Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
+                                      const Toolchain& toolchain, Isa isa,
+                                      const std::string& cache_dir, int processes) {
+  if (sources.empty()) return LoadedKernels{};
+  const DiskCache cache(cache_dir, kObjects);
+  const std::string identity = code_identity(toolchain, isa) + "\n";
   std::vector<Unit> units;
-  for (auto& kernels : divide(sources)) {
+  int compiled = 0;
+  for (const auto& kernels : divide(sources)) {
     Unit u;
     std::vector<std::string> texts;
     for (std::size_t i : kernels) texts.push_back(sources[i]);
-    u.kernels = std::move(kernels);
     u.text = translation_unit(texts);
-    u.key = sha256_hex(toolchain.identity + "\n" +
-                       join(flags, " ", [](const std::string& f) { return f; }) + "\n" + u.text);
-    u.library = cache.find(u.key);
-    (u.library.empty() ? out.compiled : out.cached) += 1;
+    u.names = {sha256_hex(identity + u.text), {kernels.begin(), kernels.end()}};
+    if (cache.find(u.names.key)) u.library = cache.path(u.names.key);
+    compiled += u.library.empty();
     units.push_back(std::move(u));
   }
   std::string folder;
@@ -170,16 +211,17 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
       if (!folder.empty()) remove_folder(folder);
     }
   } cleaner{folder};
-  if (out.compiled > 0) {
-    folder = COIL_TRY(cache.working_folder());
+  if (compiled > 0) {
+    folder = COIL_TRY(working_folder(cache_dir));
     std::vector<std::vector<std::string>> commands;
     std::vector<Unit*> pending;
     for (Unit& u : units) {
       if (!u.library.empty()) continue;
-      const std::string base = folder + "/" + u.key.substr(0, 16);
+      const std::string base = folder + "/" + u.names.key.substr(0, 16);
       COIL_TRY(write_file(base + ".cpp", u.text));
       u.library = base + ".so";
       std::vector<std::string> command = {toolchain.path};
+      const std::vector<std::string> flags = all_flags(isa);
       command.insert(command.end(), flags.begin(), flags.end());
       command.insert(command.end(), {base + ".cpp", "-o", u.library});
       commands.push_back(std::move(command));
@@ -189,22 +231,31 @@ Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
         COIL_TRY(run_processes(commands, std::max(1, processes)));
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i].exit_code != 0) return compiler_error(toolchain, results[i]);
-      pending[i]->library = COIL_TRY(cache.store(pending[i]->key, pending[i]->library));
+      if (cache_dir.empty()) continue;
+      Unit& u = *pending[i];
+      u.library = COIL_TRY(cache.store(u.names.key, COIL_TRY(read_file(u.library))));
     }
   }
-  auto handles = std::make_shared<std::vector<std::shared_ptr<void>>>();
-  for (const Unit& u : units) {
-    void* handle = dlopen(u.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return error("cannot load compiled kernels: {}", dlerror());
-    handles->push_back(std::shared_ptr<void>(handle, dlclose));
-    for (std::size_t i : u.kernels) {
-      void* symbol = dlsym(handle, str("k{}", i).c_str());
-      if (!symbol) return error("a compiled library lacks kernel k{}", i);
-      out.functions[i] = reinterpret_cast<runtime::KernelFunction>(symbol);
-    }
-  }
-  out.libraries = handles;
+  LoadedKernels out = COIL_TRY(load(units, sources.size()));
+  out.compiled = compiled;
+  out.cached = static_cast<int>(units.size()) - compiled;
   return out;
+}
+
+std::optional<LoadedKernels> load_kernels(const std::vector<KernelUnit>& units, std::size_t kernels,
+                                          const std::string& cache_dir) {
+  const DiskCache cache(cache_dir, kObjects);
+  std::vector<Unit> found;
+  for (const KernelUnit& u : units) {
+    if (!cache.find(u.key)) return std::nullopt;
+    found.push_back({u, "", cache.path(u.key)});
+  }
+  Result<LoadedKernels> out = load(found, kernels);
+  if (!out.ok() ||
+      std::find(out->functions.begin(), out->functions.end(), nullptr) != out->functions.end())
+    return std::nullopt;
+  out->cached = static_cast<int>(units.size());
+  return std::move(*out);
 }
 
 }  // namespace coil::cpp

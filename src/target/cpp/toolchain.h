@@ -3,6 +3,7 @@
 // cache.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,19 @@ std::vector<std::string> flags_for(Isa isa);
 /// A translation unit: the prelude and some kernels.
 std::string translation_unit(const std::vector<std::string>& kernels);
 
+/// What the code of kernels depends on besides their text: the compiler and its flags.
+std::string code_identity(const Toolchain& toolchain, Isa isa);
+
+/// A library of the cache, and which kernels it holds.
+struct KernelUnit {
+  std::string key;
+  std::vector<u32> kernels;
+};
+
 struct LoadedKernels {
   std::vector<runtime::KernelFunction> functions;  // in the order of the sources
   std::shared_ptr<void> libraries;
+  std::vector<KernelUnit> units;
   int compiled = 0;  // translation units that the compiler had to build
   int cached = 0;    // those found in the cache
 };
@@ -38,5 +49,9 @@ struct LoadedKernels {
 Result<LoadedKernels> compile_kernels(const std::vector<std::string>& sources,
                                       const Toolchain& toolchain, Isa isa,
                                       const std::string& cache_dir, int processes);
+
+/// Loads kernels from the cache alone; nothing if one is not there.
+std::optional<LoadedKernels> load_kernels(const std::vector<KernelUnit>& units, std::size_t kernels,
+                                          const std::string& cache_dir);
 
 }  // namespace coil::cpp
