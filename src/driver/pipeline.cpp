@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "driver/calls.h"
+#include "extern/rows/rows.h"
 #include "graph/data.h"
 #include "graph/verify.h"
 #include "lower/lower.h"
@@ -51,12 +52,26 @@ u32 add_kernel(Compilation& c, const Kernel& kernel) {
   return index;
 }
 
+/// The candidates for structured nodes on this machine.
+Result<Candidates> candidates_for(const Compilation& c) {
+  Candidates out = COIL_TRY(Candidates::create(c.options.text("prefer")));
+  const Machine machine = c.machine;
+  out.add("template", [machine](const LoopProgram& program, const Structured& node) {
+    return implement_on_cpu(program, node, machine);
+  });
+  add_library_candidates(out, c.options);
+  return out;
+}
+
 Status run_plan(Compilation& c) {
+  const Candidates candidates = COIL_TRY(candidates_for(c));
   PlanServices services;
   services.machine = c.machine;
   services.add_kernel = [&](const Kernel& k) { return add_kernel(c, k); };
-  services.implement = [&](const LoopProgram& program, const Structured& node) {
-    return implement_on_cpu(program, node, c.machine);
+  services.implement = [&](const LoopProgram& program,
+                           const Structured& node) -> Result<Implementation> {
+    c.choices.push_back(COIL_TRY(candidates.choose(program, node)));
+    return c.choices.back().implementation;
   };
   c.model = std::make_shared<runtime::Model>();
   c.model->plan = COIL_TRY(build_plan(c.program, c.schedule, services));

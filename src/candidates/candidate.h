@@ -1,0 +1,74 @@
+#pragma once
+// Who can compute a structured node: candidates answer with an implementation or a reason why not,
+// and the first that has one, in a fixed order, is chosen.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/options.h"
+#include "loop/program.h"
+#include "runtime/plan.h"
+
+namespace coil {
+
+/// A function that computes a structured node, with its attributes.
+struct Implementation {
+  std::string name;  // for people: "gemm.avx2"
+  runtime::CallFunction function = nullptr;
+  std::shared_ptr<const void> attributes;
+  /// Brings a weight into the layout that `function` reads, once at init: input `weight` of the
+  /// node. It gets the node's inputs, of which the others have no memory, and writes to
+  /// CallTools::packed. Null: the function has no layout of its own.
+  runtime::CallFunction pack = nullptr;
+  u32 weight = 1;
+  std::function<i64(std::span<const runtime::CallOperand>)> packed_bytes;
+  /// What the packed layout depends on besides `name` and the weight: nodes that read one weight
+  /// share its packed form where this is equal.
+  std::string layout;
+};
+
+enum class NodeKind : u8 { Gemm, Conv, Attention, Sort, Topk };
+NodeKind kind_of(const Structured& node);
+std::string_view name(NodeKind kind);
+
+/// Offers an implementation of a node, or an Error: the reason why not.
+using Offer = std::function<Result<Implementation>(const LoopProgram&, const Structured&)>;
+
+/// Who was chosen for a node, and the reasons of those who were asked before.
+struct Choice {
+  struct Refusal {
+    std::string candidate, reason;
+  };
+  std::string node;       // its name
+  std::string candidate;  // its row's
+  std::string reason;     // why it stands where it does in the order
+  Implementation implementation;
+  std::vector<Refusal> refused;
+};
+
+/// The candidates that there are, and the order in which they are asked (order.def).
+class Candidates {
+ public:
+  /// `prefer`, of option prefer: candidates that are asked before all others. An Error names those
+  /// that no row knows.
+  static Result<Candidates> create(const std::string& prefer);
+  /// What stands behind a candidate of order.def. One without an offer refuses.
+  void add(std::string_view candidate, Offer offer);
+  /// The first that takes the node; an Error with all reasons where none does.
+  Result<Choice> choose(const LoopProgram& program, const Structured& node) const;
+
+ private:
+  struct Named {
+    std::string name;
+    Offer offer;
+  };
+  const Offer* find(std::string_view candidate) const;
+
+  std::vector<std::string> preferred_;
+  std::vector<Named> offers_;
+};
+
+}  // namespace coil
