@@ -30,8 +30,10 @@ struct Implementation {
   std::string layout;
 };
 
-enum class NodeKind : u8 { Gemm, Conv, Attention, Sort, Topk };
-NodeKind kind_of(const Structured& node);
+/// Structured nodes as far as the order of candidates tells them apart. PointConv: a kernel of one
+/// point; GroupedConv: more than one group, depthwise ones among them; Conv: all others.
+enum class NodeKind : u8 { Gemm, Conv, PointConv, GroupedConv, Attention, Sort, Topk };
+NodeKind kind_of(const LoopProgram& program, const Structured& node);
 std::string_view name(NodeKind kind);
 
 /// Offers an implementation of a node, or an Error: the reason why not.

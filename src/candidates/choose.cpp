@@ -29,17 +29,25 @@ std::vector<std::string> split(const std::string& list) {
 
 }  // namespace
 
-NodeKind kind_of(const Structured& node) {
+NodeKind kind_of(const LoopProgram& program, const Structured& node) {
   if (std::holds_alternative<Gemm>(node.attrs)) return NodeKind::Gemm;
-  if (std::holds_alternative<Conv>(node.attrs)) return NodeKind::Conv;
   if (std::holds_alternative<Attention>(node.attrs)) return NodeKind::Attention;
-  return std::get<Sort>(node.attrs).is_topk ? NodeKind::Topk : NodeKind::Sort;
+  if (const auto* sort = std::get_if<Sort>(&node.attrs))
+    return sort->is_topk ? NodeKind::Topk : NodeKind::Sort;
+  if (std::get<Conv>(node.attrs).groups > 1) return NodeKind::GroupedConv;
+  const std::vector<sym::Expr>& weight = node.inputs[1].extents;
+  const bool is_point = std::all_of(weight.begin() + 2, weight.end(), [&](sym::Expr extent) {
+    return program.syms->as_const(extent) == 1;
+  });
+  return is_point ? NodeKind::PointConv : NodeKind::Conv;
 }
 
 std::string_view name(NodeKind kind) {
   switch (kind) {
-    case NodeKind::Gemm: return "gemm";
-    case NodeKind::Conv: return "conv";
+    case NodeKind::Gemm: return "matrix product";
+    case NodeKind::Conv:
+    case NodeKind::PointConv:
+    case NodeKind::GroupedConv: return "convolution";
     case NodeKind::Attention: return "attention";
     case NodeKind::Sort: return "sort";
     case NodeKind::Topk: return "topk";
@@ -72,7 +80,7 @@ const Offer* Candidates::find(std::string_view candidate) const {
 }
 
 Result<Choice> Candidates::choose(const LoopProgram& program, const Structured& node) const {
-  const NodeKind kind = kind_of(node);
+  const NodeKind kind = kind_of(program, node);
   const auto rank = [&](const Row& row) {
     return std::find(preferred_.begin(), preferred_.end(), row.candidate) - preferred_.begin();
   };

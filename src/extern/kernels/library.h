@@ -33,7 +33,8 @@ class Library {
   void* handle_ = nullptr;
 };
 
-/// What a library gets to show, in a child process, that it works: a few milliseconds' work.
+/// The time that a library has to show, in a child process, that it works: a few milliseconds'
+/// work.
 inline constexpr int kProofLimitMs = 10'000;
 
 /// Numbers of a proof: whole and small, so that every order of summation gives the exact sum.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/process.h"
-#include "extern/kernels/library.h"
 #include "extern/kernels/onednn_conv.h"
 
 namespace coil::external {
@@ -163,14 +162,14 @@ Result<std::shared_ptr<const OneDnn>> OneDnn::load(const std::string& setting) {
   return std::shared_ptr<const OneDnn>(out);
 }
 
-Result<std::shared_ptr<const OneDnn>> OneDnn::open(const std::string& setting) {
+Result<std::shared_ptr<const OneDnn>> OneDnn::open(const std::string& setting, int proof_limit_ms) {
   const Status proof = run_in_child(
       [&]() -> Status {
         const std::shared_ptr<const OneDnn> library = COIL_TRY(load(setting));
         COIL_TRY(prove_gemm(*library));
         return prove_conv(library);
       },
-      kProofLimitMs);
+      proof_limit_ms);
   if (!proof.ok()) return proof.error();
   return load(setting);
 }

@@ -3,6 +3,7 @@
 // the two major versions differ in how descriptors are made, which is all hidden in onednn.cpp.
 
 #include "extern/kernels/gemm.h"
+#include "extern/kernels/library.h"
 
 namespace coil::external {
 
@@ -40,7 +41,8 @@ class OneDnn : public GemmRoutine {
  public:
   /// Opens the library (`setting`: "auto" or a path) and proves it, or the reason why it is not
   /// used.
-  static Result<std::shared_ptr<const OneDnn>> open(const std::string& setting);
+  static Result<std::shared_ptr<const OneDnn>> open(const std::string& setting,
+                                                    int proof_limit_ms = kProofLimitMs);
 
   Status multiply_f32(const GemmBlock& block) const override;
   Status multiply_f64(const GemmBlock& block) const override;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "extern/kernels/library.h"
-
 namespace coil::external {
 namespace {
 

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "base/process.h"
-#include "extern/kernels/library.h"
 
 namespace coil::external {
 namespace {
@@ -82,14 +81,15 @@ class OpenBlas : public GemmRoutine {
 
 }  // namespace
 
-Result<std::shared_ptr<const GemmRoutine>> open_openblas(const std::string& setting) {
+Result<std::shared_ptr<const GemmRoutine>> open_openblas(const std::string& setting,
+                                                         int proof_limit_ms) {
   const Status proof = run_in_child(
       [&]() -> Status {
         const std::shared_ptr<const OpenBlas> blas = COIL_TRY(OpenBlas::open(setting));
         COIL_TRY(prove_gemm(*blas));
         return prove_gemm_f64(*blas);
       },
-      kProofLimitMs);
+      proof_limit_ms);
   if (!proof.ok()) return proof.error();
   return std::shared_ptr<const GemmRoutine>(COIL_TRY(OpenBlas::open(setting)));
 }

@@ -162,8 +162,10 @@ Result<Implementation> onednn_conv(const std::shared_ptr<const OneDnn>& library,
 void add_library_candidates(Candidates& candidates, const Options& options) {
   using Blas = std::shared_ptr<const GemmRoutine>;
   using Dnn = std::shared_ptr<const OneDnn>;
-  const auto blas = std::make_shared<Lazy<Blas>>(options, "openblas", external::open_openblas);
-  const auto dnn = std::make_shared<Lazy<Dnn>>(options, "onednn", OneDnn::open);
+  const auto blas = std::make_shared<Lazy<Blas>>(
+      options, "openblas", [](const std::string& s) { return external::open_openblas(s); });
+  const auto dnn = std::make_shared<Lazy<Dnn>>(
+      options, "onednn", [](const std::string& s) { return OneDnn::open(s); });
   candidates.add(
       "openblas",
       [blas](const LoopProgram& program, const Structured& node) -> Result<Implementation> {
@@ -178,7 +180,7 @@ void add_library_candidates(Candidates& candidates, const Options& options) {
       "onednn",
       [dnn](const LoopProgram& program, const Structured& node) -> Result<Implementation> {
         const Dnn library = COIL_TRY(Result<Dnn>(dnn->get()));
-        if (kind_of(node) == NodeKind::Conv) return onednn_conv(library, program, node);
+        if (std::holds_alternative<Conv>(node.attrs)) return onednn_conv(library, program, node);
         COIL_TRY(need_dtype(program, node, DType::f32));
         return library_gemm("onednn", library, program, node);
       });
