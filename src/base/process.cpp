@@ -68,8 +68,12 @@ constexpr std::string_view kWentWell = "+";  // else the child writes its Error'
   for (int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT}) signal(s, SIG_DFL);
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  // What the child buffers, or its parent had buffered, reaches no file.
+  pipe = fcntl(pipe, F_DUPFD, 3);
+  const int null = open("/dev/null", O_RDWR);
   for (int stream : {0, 1, 2}) dup2(null, stream);
+  pipe = dup2(pipe, 3);
+  close_range(4, ~0u, 0);
   std::string text(kWentWell);
   try {
     if (const Status status = f(); !status.ok()) text = status.error().message;

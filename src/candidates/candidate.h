@@ -27,7 +27,7 @@ struct Implementation {
   std::function<i64(std::span<const runtime::CallOperand>)> packed_bytes;
   /// What the packed layout depends on besides `name` and the weight: nodes that read one weight
   /// share its packed form where this is equal.
-  std::string layout;
+  std::string layout = {};
 };
 
 /// Structured nodes as far as the order of candidates tells them apart. PointConv: a kernel of one

@@ -186,36 +186,23 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   };
   if (std::holds_alternative<Gemm>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("matrix product");
-    chosen = {"gemm",
-              run_gemm,
-              call,
-              pack_gemm,
-              1,
-              [call](std::span<const CallOperand> o) {
+    chosen = {"gemm", run_gemm, call, pack_gemm, 1, [call](std::span<const CallOperand> o) {
                 return call->table->packed_b_bytes(gemm_weight(o[1], call->out));
-              },
-              {}};
+              }};
   } else if (std::holds_alternative<Conv>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("convolution");
-    chosen = {"conv",
-              run_conv,
-              call,
-              pack_conv,
-              1,
-              [call](std::span<const CallOperand> o) {
+    chosen = {"conv", run_conv, call, pack_conv, 1, [call](std::span<const CallOperand> o) {
                 return call->table->packed_w_bytes(
                     conv_weight(std::get<Conv>(call->attrs), o[1], call->out));
-              },
-              {}};
+              }};
   } else if (const auto* attention = std::get_if<Attention>(&node.attrs)) {
     if (!templates::attention_supports(in,
                                        attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
-    chosen = {"attention", run_attention, call, nullptr, 0, {}, {}};
+    chosen = {"attention", run_attention, call, nullptr, 0, {}};
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
-    chosen = {
-        std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call, nullptr, 0, {}, {}};
+    chosen = {std::get<Sort>(node.attrs).is_topk ? "topk" : "sort", run_sort, call, nullptr, 0, {}};
   }
   chosen.name += "." + std::string(name(machine.isa));
   return chosen;

@@ -221,17 +221,18 @@ bool OneDnn::equal(const DnnlHandle& a, const DnnlHandle& b) const {
   return f_->layout_equal(a.get(), b.get()) != 0;
 }
 
-Result<void*> OneDnn::attributes() const {
+Result<DnnlHandle> OneDnn::attributes() const {
   void* made = nullptr;
-  if (f_->attr_create(&made) != kSuccess ||
-      f_->attr_set_scratchpad_mode(made, kScratchFromUser) != kSuccess)
+  if (f_->attr_create(&made) != kSuccess) return error("it cannot make attributes");
+  const DnnlHandle out = f_->own(made, f_->attr_destroy);
+  if (f_->attr_set_scratchpad_mode(made, kScratchFromUser) != kSuccess)
     return error("it does not take scratch memory from its caller");
-  return made;
+  return out;
 }
 
 Result<DnnlPrimitive> OneDnn::convolution(const DnnlConv& c) const {
   const OneThread one(*f_);  // a primitive keeps the number of threads that it is made with
-  const DnnlHandle attr = f_->own(COIL_TRY(attributes()), f_->attr_destroy);
+  const DnnlHandle attr = COIL_TRY(attributes());
   const auto dims = [](std::vector<i64> list) {
     list.resize(kMostDims);
     return list;
@@ -258,7 +259,7 @@ Result<DnnlPrimitive> OneDnn::convolution(const DnnlConv& c) const {
 
 Result<DnnlPrimitive> OneDnn::reorder(const DnnlHandle& from, const DnnlHandle& to) const {
   const OneThread one(*f_);
-  const DnnlHandle attr = f_->own(COIL_TRY(attributes()), f_->attr_destroy);
+  const DnnlHandle attr = COIL_TRY(attributes());
   void* description = nullptr;
   const int status = f_->reorder_create(&description, from.get(), engine_.get(), to.get(),
                                         engine_.get(), attr.get());

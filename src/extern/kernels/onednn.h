@@ -95,7 +95,7 @@ class OneDnn : public GemmRoutine {
  private:
   static Result<std::shared_ptr<const OneDnn>> load(const std::string& setting);
   Result<DnnlPrimitive> finish(void* description) const;
-  Result<void*> attributes() const;
+  Result<DnnlHandle> attributes() const;
 
   std::shared_ptr<const Functions> f_;
   DnnlHandle engine_;
