@@ -25,10 +25,10 @@ Result<std::vector<ProcessResult>> run_processes(
 ///
 /// For code that nobody vouches for. A host of coil may have no program of coil at hand that could
 /// be spawned instead, so it is a fork, of a process with many threads. That is sound here: glibc
-/// gives a fork its own state of malloc and of the loader, the child starts no thread, has no file of
-/// its parent's but one pipe, and leaves by _exit, so it flushes and destroys nothing of its
-/// parent's. Another lock that some thread held at the fork can at worst make the child wait until it is
-/// killed: an Error, never a hang.
+/// gives a fork its own state of malloc and of the loader, the child starts no thread, has no file
+/// of its parent's but one pipe, and leaves by _exit, so it flushes and destroys nothing of its
+/// parent's. Another lock that some thread held at the fork can at worst make the child wait until
+/// it is killed: an Error, never a hang.
 Status run_in_child(const std::function<Status()>& f, int limit_ms);
 
 }  // namespace coil
