@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 extern char** environ;
@@ -57,6 +60,53 @@ bool drain(Running& r, ProcessResult& result) {
   return true;
 }
 
+constexpr std::string_view kWentWell = "+";  // else the child writes its Error's message
+
+/// The child's side of run_in_child.
+[[noreturn]] void answer(const std::function<Status()>& f, int pipe) {
+  // The host's handlers are not for the child's faults, and no core is left behind.
+  for (int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT}) signal(s, SIG_DFL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  // What the child buffers, or its parent had buffered, reaches no file.
+  pipe = fcntl(pipe, F_DUPFD, 3);
+  const int null = open("/dev/null", O_RDWR);
+  for (int stream : {0, 1, 2}) dup2(null, stream);
+  pipe = dup2(pipe, 3);
+  close_range(4, ~0u, 0);
+  std::string text(kWentWell);
+  try {
+    if (const Status status = f(); !status.ok()) text = status.error().message;
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(pipe, text.data() + done, text.size() - done);
+    if (wrote <= 0 && errno != EINTR) break;
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+  _exit(0);
+}
+
+/// What the child writes until it ends; false where it has not ended in time.
+bool read_answer(int pipe, int limit_ms, std::string& text) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(limit_ms);
+  while (true) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd wait = {pipe, POLLIN, 0};
+    const int ready = left > 0 ? poll(&wait, 1, static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    char buffer[4096];
+    const ssize_t got = read(pipe, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
 }  // namespace
 
 Result<std::vector<ProcessResult>> run_processes(
@@ -86,6 +136,27 @@ Result<std::vector<ProcessResult>> run_processes(
   }
   if (!problem.message.empty()) return problem;
   return results;
+}
+
+Status run_in_child(const std::function<Status()>& f, int limit_ms) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return error("no pipe: {}", std::strerror(errno));
+  const pid_t child = fork();
+  if (child == 0) answer(f, ends[1]);
+  const int problem = errno;
+  close(ends[1]);
+  std::string text;
+  const bool in_time = child > 0 && read_answer(ends[0], limit_ms, text);
+  close(ends[0]);
+  if (child < 0) return error("no fork: {}", std::strerror(problem));
+  if (!in_time) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (!in_time) return error("gave no answer in {} s", limit_ms / 1000.0);
+  if (text == kWentWell) return Ok{};
+  if (!text.empty()) return Error{text};
+  if (WIFSIGNALED(status)) return error("was ended by signal {}", WTERMSIG(status));
+  return error("ended the process with exit code {}", WEXITSTATUS(status));
 }
 
 }  // namespace coil

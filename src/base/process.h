@@ -1,6 +1,8 @@
 #pragma once
-// Running of other programs, by posix_spawn: forking a process with much memory is slow.
+// Running of other programs, by posix_spawn: forking a process with much memory is slow; and of a
+// function that may never return, in a fork.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,5 +19,16 @@ struct ProcessResult {
 /// input, their output dropped and their errors collected. An Error where one cannot be started.
 Result<std::vector<ProcessResult>> run_processes(
     const std::vector<std::vector<std::string>>& commands, int parallel);
+
+/// Runs `f` in a fork of this process and tells what it returned; an Error with the reason where
+/// the child was ended by a signal, exited, or had not answered after `limit_ms` and was killed.
+///
+/// For code that nobody vouches for. A host of coil may have no program of coil at hand that could
+/// be spawned instead, so it is a fork, of a process with many threads. That is sound here: glibc
+/// gives a fork its own state of malloc and of the loader, the child starts no thread, has no file
+/// of its parent's but one pipe, and leaves by _exit, so it flushes and destroys nothing of its
+/// parent's. Another lock that some thread held at the fork can at worst make the child wait until
+/// it is killed: an Error, never a hang.
+Status run_in_child(const std::function<Status()>& f, int limit_ms);
 
 }  // namespace coil

@@ -249,8 +249,7 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   const CpuTemplates& table = templates::cpu_templates(machine.isa);
   Implementation chosen;
   const auto refuse = [&](const char* what) {
-    return error("{}: the cpp target has no {} of {} into {}; --target interp has", node.name, what,
-                 name(in), name(out));
+    return error("there is no {} of {} into {}", what, name(in), name(out));
   };
   if (std::holds_alternative<Gemm>(node.attrs)) {
     if (!templates::gemm_supports(in, out)) return refuse("matrix product");
@@ -275,6 +274,7 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
   }
   chosen.name += "." + std::string(name(machine.isa));
   chosen.attributes = numbers_of(node.attrs, out);
+  chosen.bind = bind_cpu_call;
   return chosen;
 }
 

@@ -2,11 +2,11 @@
 // Structured nodes on a CPU: the prebuilt templates behind the plan's call interface.
 
 #include "base/machine.h"
-#include "plan/build.h"
+#include "candidates/candidate.h"
 
 namespace coil {
 
-/// The template for a node, or an Error that says what it does not take.
+/// The candidate `template`: the template for a node, or what it does not take.
 Result<Implementation> implement_on_cpu(const LoopProgram& program, const Structured& node,
                                         const Machine& machine);
 

@@ -7,6 +7,7 @@
 
 #include "base/machine.h"
 #include "base/options.h"
+#include "candidates/candidate.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
 #include "loop/program.h"
@@ -38,6 +39,7 @@ struct Compilation {
   Graph graph;              // after the passes
   LoopProgram program;
   Schedule schedule;
+  std::vector<Choice> choices;       // for each structured node, in the order of the plan
   std::vector<Kernel> kernels;       // unique ones, in the order of their first use
   std::vector<std::string> sources;  // C++ text by kernel
   std::shared_ptr<runtime::Model> model;

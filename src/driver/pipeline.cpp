@@ -6,6 +6,7 @@
 
 #include "driver/calls.h"
 #include "driver/program_cache.h"
+#include "extern/rows/rows.h"
 #include "graph/data.h"
 #include "graph/verify.h"
 #include "lower/lower.h"
@@ -20,9 +21,13 @@ namespace {
 bool has_graph(const Compilation& c) { return c.from_graph; }
 bool for_cpp(const Compilation& c) { return c.options.text("target") == "cpp"; }
 /// Who stops half way or verifies wants the passes to run.
+/// Programs with libraries are not kept: what a library does depends on more than a key can say.
 bool use_programs(const Compilation& c) {
-  return has_graph(c) && for_cpp(c) && c.options.flag("cache") && !c.options.flag("verify") &&
-         c.options.text("stop_after").empty() && !c.environment.cache_dir.empty();
+  const bool no_libraries =
+      c.options.text("onednn") == "off" && c.options.text("openblas") == "off";
+  return no_libraries && has_graph(c) && for_cpp(c) && c.options.flag("cache") &&
+         !c.options.flag("verify") && c.options.text("stop_after").empty() &&
+         !c.environment.cache_dir.empty();
 }
 bool is_new_program(const Compilation& c) { return !c.from_cache && !c.program_key.empty(); }
 
@@ -58,13 +63,26 @@ u32 add_kernel(Compilation& c, const Kernel& kernel) {
   return index;
 }
 
+/// The candidates for structured nodes on this machine.
+Result<Candidates> candidates_for(const Compilation& c) {
+  Candidates out = COIL_TRY(Candidates::create(c.options.text("prefer")));
+  const Machine machine = c.machine;
+  out.add("template", [machine](const LoopProgram& program, const Structured& node) {
+    return implement_on_cpu(program, node, machine);
+  });
+  add_library_candidates(out, c.options);
+  return out;
+}
+
 Status run_plan(Compilation& c) {
+  const Candidates candidates = COIL_TRY(candidates_for(c));
   PlanServices services;
   services.machine = c.machine;
-  services.bind = bind_cpu_call;
   services.add_kernel = [&](const Kernel& k) { return add_kernel(c, k); };
-  services.implement = [&](const LoopProgram& program, const Structured& node) {
-    return implement_on_cpu(program, node, c.machine);
+  services.implement = [&](const LoopProgram& program,
+                           const Structured& node) -> Result<Implementation> {
+    c.choices.push_back(COIL_TRY(candidates.choose(program, node)));
+    return c.choices.back().implementation;
   };
   c.model = std::make_shared<runtime::Model>();
   c.model->plan = COIL_TRY(build_plan(c.program, c.schedule, services));

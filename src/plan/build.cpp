@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "plan/symbols.h"
 #include "schedule/memory.h"
@@ -238,7 +239,7 @@ class PlanBuilder {
     runtime::Call out;
     out.name = chosen.name;
     out.attributes = chosen.attributes;
-    COIL_TRY(services_.bind(out));
+    COIL_TRY(chosen.bind(out));
     for (const Access& a : node.inputs) out.operands.push_back(operand(a));
     for (const Access& a : node.outputs) out.operands.push_back(operand(a));
     if (chosen.packed_bytes) out.packed = COIL_TRY(packed_weight(node, chosen, out));
@@ -252,8 +253,8 @@ class PlanBuilder {
     const bool derived = schedule_.buffers.get(weight).place == Place::Derived;
     if (node.init || (program_.buffers[weight].kind != BufferKind::Constant && !derived))
       return std::optional<u32>();
-    const std::vector<i64> key = packing_key(call, chosen.weight);
-    if (const auto known = packed_.find({chosen.name, key}); known != packed_.end())
+    const PackingKey key = {chosen.name, chosen.layout, weight_key(call, chosen.weight)};
+    if (const auto known = packed_.find(key); known != packed_.end())
       return std::optional(known->second);
     std::vector<runtime::CallOperand> shapes;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) shapes.push_back(shape_of(node.inputs[i]));
@@ -267,10 +268,10 @@ class PlanBuilder {
     p.strides = exprs_.add(std::vector<sym::Expr>{syms_.constant(1)});
     const u32 buffer = static_cast<u32>(out_.buffers.size());
     out_.buffers.push_back(std::move(p));
-    packed_[{chosen.name, key}] = buffer;
+    packed_[key] = buffer;
     runtime::Call pack = call;
     pack.name = "pack." + chosen.name;
-    COIL_TRY(services_.bind(pack));
+    COIL_TRY(chosen.bind(pack));
     pack.operands.resize(node.inputs.size());
     for (std::size_t i = 0; i < pack.operands.size(); ++i)
       if (i != chosen.weight) pack.operands[i].buffer = runtime::kNoBuffer;
@@ -279,7 +280,7 @@ class PlanBuilder {
     return std::optional(buffer);
   }
 
-  static std::vector<i64> packing_key(const runtime::Call& call, u32 weight) {
+  static std::vector<i64> weight_key(const runtime::Call& call, u32 weight) {
     const runtime::PlanOperand& o = call.operands[weight];
     std::vector<i64> key = {o.buffer, o.offset};
     key.insert(key.end(), o.shape.begin(), o.shape.end());
@@ -355,7 +356,9 @@ class PlanBuilder {
   SymbolTable& symbols_;
   sym::Arena& syms_;
   runtime::Plan out_;
-  std::map<std::pair<std::string, std::vector<i64>>, u32> packed_;  // by implementation and operand
+  /// Implementation, its layout, the operand.
+  using PackingKey = std::tuple<std::string, std::string, std::vector<i64>>;
+  std::map<PackingKey, u32> packed_;
   ExprTable exprs_;
 };
 

@@ -120,8 +120,7 @@ class StepPrinter {
       const Group& group = s.schedule.groups[*g];
       if (const auto* call = std::get_if<runtime::Call>(&plan)) {
         print(str("{}{} {}\n", number,
-                  terminal_.green(
-                      str("template {} with epilogue k{}", call->name, call->epilogue->kernel)),
+                  terminal_.green(str("{} with epilogue k{}", who(*call), call->epilogue->kernel)),
                   terminal_.bold(group.name)));
         const Structured& node = s.program.structured[group.node];
         source(s, node.name, node.from, node.locs, indent);
@@ -134,8 +133,7 @@ class StepPrinter {
                         [&](const Instance& i) { bodies(s, s.program.bodies[i.body], indent); });
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
-      print(str("{}{} {}\n", number,
-                terminal_.green("template " + std::get<runtime::Call>(plan).name),
+      print(str("{}{} {}\n", number, terminal_.green(who(std::get<runtime::Call>(plan))),
                 terminal_.bold(node.name)));
       source(s, node.name, node.from, node.locs, indent);
     } else {
@@ -146,6 +144,14 @@ class StepPrinter {
     traffic(s, what, indent);
     if (const auto* control = std::get_if<ControlId>(&what))
       branches(s, s.program.controls[*control], indent);
+  }
+
+  /// The function of a call, and whose it is.
+  std::string who(const runtime::Call& call) const {
+    for (const Choice& c : c_.choices)
+      if (c.implementation.name == call.name && c.candidate != "template")
+        return "library " + call.name;
+    return "template " + call.name;
   }
 
   /// A body, after those that it computes again.
@@ -260,6 +266,22 @@ void print_decisions(const Schedule& schedule, const Terminal& terminal) {
   }
 }
 
+/// Who computes the structured nodes, and who of those asked before does not; equal answers are
+/// one.
+void print_choices(const Compilation& c, const Terminal& terminal) {
+  std::map<std::string, std::vector<std::string>> chosen, refused;
+  for (const Choice& choice : c.choices) {
+    chosen[str("{} {}", terminal.green(choice.implementation.name + ":"), choice.reason)].push_back(
+        choice.node);
+    for (const Choice::Refusal& r : choice.refused)
+      refused[str("{} {}", terminal.yellow(str("not {}:", r.candidate)), r.reason)].push_back(
+          choice.node);
+  }
+  for (const auto* answers : {&chosen, &refused})
+    for (const auto& [answer, nodes] : *answers)
+      print(str("  {}\n{}", answer, terminal.dim(str("      {}\n", list(nodes)))));
+}
+
 std::string place_text(const BufferPlan& p, bool is_recomputed) {
   switch (p.place) {
     case Place::External: return "the caller's or the model file's";
@@ -334,6 +356,10 @@ void print_all(const Compilation& c) {
   print_kernels(c, terminal);
   print(terminal.bold("\nWhich steps share a kernel, and why\n"));
   print_decisions(c.schedule, terminal);
+  if (!c.choices.empty()) {
+    print(terminal.bold("\nWho computes the structured nodes, and why\n"));
+    print_choices(c, terminal);
+  }
   print(terminal.bold("\nMemory of a call\n"));
   print_memory(whole);
   print(terminal.bold("\nChecks at each call\n"));
