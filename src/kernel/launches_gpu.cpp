@@ -64,11 +64,11 @@ void renumber(Kernel& kernel) {
       if (k.kind == KernelOp::Load || k.kind == KernelOp::Store) k.buffer = buffers[k.buffer];
 }
 
-bool checks_an_index(const Kernel& kernel) {
+u32 checked_indices(const Kernel& kernel) {
+  u32 count = 0;
   for (const Stage& s : kernel.stages)
-    for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Index) return true;
-  return false;
+    for (const KernelInst& i : s.insts) count += i.kind == KernelOp::Index;
+  return count;
 }
 
 /// `launch` runs where `condition` holds and nothing else does.
@@ -138,12 +138,12 @@ void keep_what_is_used(Kernel& kernel) {
 }
 
 Result<GpuKernel> launches_on_gpu(const Kernel& kernel) {
-  GpuKernel out{kernel, {}, {}, {}};
-  const std::vector<Kernel> parts = parts_of(kernel);
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    if (p > 0 && checks_an_index(parts[p]))
-      return error("an index that a closing stage checks has no place for its fault on a GPU");
-    COIL_TRY(add_part(parts[p], out));
+  GpuKernel out{kernel, {}, {}, {}, {}};
+  u32 sites = 0;
+  for (const Kernel& part : parts_of(kernel)) {
+    COIL_TRY(add_part(part, out));
+    out.sites_before.resize(out.launches.size(), sites);
+    sites += checked_indices(part);
   }
   return out;
 }

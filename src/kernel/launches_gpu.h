@@ -21,6 +21,7 @@ struct GpuKernel {
   std::vector<KernelBuffer> scratch;
   std::vector<Size> sizes;
   std::vector<Kernel> launches;
+  std::vector<u32> sites_before;  // by launch: indices that are checked in stages before its own
 };
 
 Result<GpuKernel> launches_on_gpu(const Kernel& kernel);

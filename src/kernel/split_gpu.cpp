@@ -11,14 +11,14 @@ namespace {
 
 constexpr i64 kBusyPrograms = 264;  // two for each of 132 multiprocessors: the chip is not idle
 constexpr i64 kChunksOfPiece = 2;   // chunks of a tile's length, at least
-constexpr i64 kRowPieces = 1024;    // of a row at most: one tile folds them
+constexpr i64 kRowPieces = 512;     // of a row at most: one tile folds them
 constexpr i64 kColumnPieces = 256;
-constexpr i64 kLongRow = 16384;
+constexpr i64 kLongRow = 16384;  // a shorter one is not split
 constexpr i64 kLongColumn = 256;
 
 /// Why the launches would not do the same; "" where they would.
 std::string why_whole(const Kernel& k) {
-  std::set<u32> loaded, stored;
+  std::set<u32> loaded, stored, straight;
   const Axis* row = nullptr;
   for (const Stage& s : k.stages) {
     if (!s.loop.empty() && row && row->var != s.loop[0].var)
@@ -32,6 +32,7 @@ std::string why_whole(const Kernel& k) {
         return "not split over programs: stores are combined";
       if (i.kind == KernelOp::Load) loaded.insert(i.buffer);
       if (i.kind == KernelOp::Store) stored.insert(i.buffer);
+      if (s.loop.empty()) straight.insert(i.buffer);
       const bool after = std::any_of(i.inst.operands.begin(), i.inst.operands.end(),
                                      [&](Val v) { return scanned.contains(v.index); }) ||
                          (i.inst.mask.valid() && scanned.contains(i.inst.mask.index));
@@ -41,8 +42,10 @@ std::string why_whole(const Kernel& k) {
         for (Val v : i.inst.results) scanned.insert(v.index);
     }
   }
-  for (u32 b : loaded)
-    if (stored.contains(b)) return "not split over programs: a buffer is read and written";
+  // Straight code runs again in later launches, and beside other pieces' loops.
+  for (u32 b : straight)
+    if (loaded.contains(b) && stored.contains(b))
+      return "not split over programs: a buffer is read and written outside of the loops";
   for (const KernelBuffer& b : k.buffers)
     if (b.kept) return "not split over programs: a row is kept";
   return row ? "" : "not split over programs: there is no loop";

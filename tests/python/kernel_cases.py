@@ -244,11 +244,23 @@ def pieces(s, rng):
     return dict(x=x, y=np.ones(len(want), np.float32)), dict(y=want)
 
 
+def closing_gather(s, rng):
+    i, t = rng.integers(0, 10, s), whole(rng, 10)
+    arrays = dict(i=i, t=t, y=np.zeros(s, np.float32), total=np.zeros(1, np.float32))
+    return arrays, dict(y=t[i].astype(np.float64), total=np.array([t[i].astype(np.float64).sum()]))
+
+
+def again(s, rng):
+    x = whole(rng, 2, s)
+    y = x.astype(np.float64) ** 2
+    return dict(x=x, y=np.zeros_like(x), z=np.zeros_like(x)), dict(y=y, z=y - y.sum(axis=1, keepdims=True))
+
+
 def closing(s, rng):
-    x = whole(rng, s, 70)
-    rows = x.astype(np.float64).sum(axis=1)
-    arrays = dict(x=x, row=np.ones(s, np.float32), total=np.ones(1, np.float32))
-    return arrays, dict(row=rows, total=np.array([rows.sum()]))
+    x = whole(rng, s)
+    square = x.astype(np.float64) ** 2
+    arrays = dict(x=x, square=np.ones(s, np.float32), total=np.ones(1, np.float32))
+    return arrays, dict(square=square, total=np.array([square.sum()]))
 
 
 # By file of tests/kernels and kernel; a file or kernel without a case fails the tests.
@@ -269,7 +281,7 @@ CASES = {
     "masked_tails": dict(cat=cat, pad=pad, kept_row=kept_row(300), kept_long=kept_row(20000),
                          kept_columns=kept_columns),
     "split": dict(split_sum=split_sum, split_norm=split_norm, split_scan=split_scan, split_columns=split_columns,
-                  pieces=pieces, closing=closing),
+                  pieces=pieces, closing=closing, closing_gather=closing_gather, again=again),
 }
 
 # The cpp target keeps rows only where lanes run along them, which is all that the scheduler asks for.
@@ -280,7 +292,7 @@ def sizes_of(kernel):
     longer = []
     if kernel.endswith("_long") or kernel == "cumsum_integers":
         longer = [LONG, SPLIT]
-    if kernel in ("split_norm", "split_scan"):
+    if kernel in ("split_norm", "split_scan", "closing", "again"):
         longer = [SPLIT]
     if kernel in ("column_sum", "cumsum_columns", "split_columns"):
         longer = [SPLIT_COLUMNS]

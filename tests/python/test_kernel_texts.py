@@ -89,6 +89,40 @@ def test_triton_interpreted(triton_launches, file, kernel):
             check(run, kernel, kernel_cases.CASES[file][kernel], size)
 
 
+def folded(slots):
+    """By halves: slot l takes l + length/2, and so on."""
+    while len(slots) > 1:
+        slots = slots[:len(slots) // 2] + slots[len(slots) // 2:]
+    return slots[0]
+
+
+def in_slots(x, length):
+    """Sums along the first dim as one tile of a GPU has them: element r in slot r % length."""
+    slots = np.zeros((length, *x.shape[1:]), np.float32)
+    for at in range(0, len(x), length):
+        slots[:len(x[at:at + length])] += x[at:at + length]
+    return folded(slots)
+
+
+def in_pieces(x, length, piece, folds):
+    partials = np.array([in_slots(x[at:at + piece], length) for at in range(0, len(x), piece)])
+    return in_slots(partials, folds)
+
+
+def test_triton_sums_in_the_order_that_the_mapping_states(triton_launches):
+    """Bit for bit, with values whose sums round."""
+    x = np.random.default_rng(5).standard_normal((2, 40000)).astype(np.float32)
+    arrays = dict(x=x, y=np.zeros(2, np.float32))
+    run_triton(triton_launches["split"]["split_sum"], arrays, 0)
+    np.testing.assert_array_equal(arrays["y"], [in_pieces(row, 4096, 4096, 16) for row in x])
+    for rows in (60, 200, 257, 700):
+        x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
+        arrays = dict(x=x, y=np.zeros(40, np.float32))
+        run_triton(triton_launches["column_sum"]["column_sum"], arrays, rows)
+        want = in_slots(x * x, 64) if rows <= 256 else in_pieces(x * x, 64, 128, 64)
+        np.testing.assert_array_equal(arrays["y"], want)
+
+
 @pytest.mark.parametrize("kernel", ["gather", "gather_wrap", "gather_masked", "histogram", "scatter"])
 def test_triton_reports_an_index_out_of_range(triton_launches, kernel):
     """Nothing is accessed through it, the other elements are right, and the first position is reported."""
@@ -105,6 +139,14 @@ def test_triton_reports_an_index_out_of_range(triton_launches, kernel):
         if kernel.startswith("gather"):
             others = np.delete(np.arange(40), [5, 17])
             np.testing.assert_array_equal(arrays["out"][others], want["out"][others])
+
+
+def test_triton_reports_indices_of_closing_stages(triton_launches):
+    arrays, _ = kernel_cases.CASES["split"]["closing_gather"](40, np.random.default_rng(3))
+    arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    arrays["i"][[5, 17]] = -2, 99  # the first index may not be negative, the second wraps
+    faults = run_triton(triton_launches["split"]["closing_gather"], arrays, 40)
+    assert [2**63 - 1 - f for f in faults] == [5, 17]
 
 
 def test_triton_compiles_without_a_gpu(triton_launches, tmp_path):

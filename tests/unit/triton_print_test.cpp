@@ -35,7 +35,7 @@ Kernel mapped(const std::string& text) {
 }
 
 /// One launch, as it is mapped.
-GpuKernel alone(const Kernel& k) { return {k, {}, {}, {k}}; }
+GpuKernel alone(const Kernel& k) { return {k, {}, {}, {k}, {0}}; }
 
 std::string print_error(const Kernel& k) {
   const GpuKernel launches = alone(k);

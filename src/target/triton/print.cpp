@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -56,14 +55,15 @@ std::string symbol_names(const Kernel& kernel) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Kernel& kernel, std::string name)
+  KernelPrinter(const Kernel& kernel, std::string name, u32 sites_before)
       : kernel_(kernel),
         mapping_(kernel.mapping),
         kind_(tile_kind(kernel)),
         syms_(*kernel.syms),
         name_(std::move(name)),
         index_(syms_),
-        insts_(kernel, index_, name_, functions_, body_) {}
+        insts_(kernel, index_, name_, functions_, body_, sites_before),
+        sites_before_(sites_before) {}
 
   Result<std::string> run() {
     COIL_TRY(check_mapping());
@@ -90,7 +90,7 @@ class KernelPrinter {
     const std::string lambda = "lambda " + symbol_list(kernel_);
     std::string out = str("            dict(function={}, buffers=[{}], symbols=[{}], kept=[{}],\n",
                           name_, list(buffers), symbol_names(kernel_), list(kept));
-    out += str("                 faults={}, warps={},\n", sites() > 0 ? "True" : "False",
+    out += str("                 faults={}, warps={},\n", takes_faults() ? "True" : "False",
                gpu_warps(kernel_));
     if (narrow_if_.empty())
       out += "                 constants=None,\n";
@@ -102,6 +102,7 @@ class KernelPrinter {
   }
 
  private:
+  bool takes_faults() const { return sites() > sites_before_; }
   bool rows() const { return kind_ == TileKind::Rows; }
   bool keeps_in_registers() const { return rows() && mapping_.chunk == 0; }
   const Axis* grid_axis(sym::Expr var) const {
@@ -185,7 +186,7 @@ class KernelPrinter {
     if (!kernel_.scalars.empty()) arguments.push_back("scalars");
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i)
       if (kernel_.buffers[i].kept && !keeps_in_registers()) arguments.push_back(str("buf{}", i));
-    if (insts_.sites() > 0) arguments.push_back("faults");
+    if (takes_faults()) arguments.push_back("faults");
     if (!narrow_if_.empty()) arguments.push_back("index_t: tl.constexpr");
     std::string out = "@triton.jit\n";
     out +=
@@ -437,6 +438,7 @@ class KernelPrinter {
   TextWriter functions_, body_;
   IndexPrinter index_;
   InstPrinter insts_;
+  u32 sites_before_ = 0;
   std::string narrow_if_;  // on the host: indices fit in 32 bits
 };
 
@@ -476,15 +478,17 @@ std::string table_entry(const GpuKernel& k, const std::string& launches, u32 sit
 
 Result<std::string> print_module(std::span<const GpuKernel> kernels) {
   std::string functions, table;
-  std::map<std::string, int> taken;
+  std::set<std::string> taken;
   for (const GpuKernel& k : kernels) {
     for (const std::string& f : k.whole.from) functions += str("# {}\n", f);
     std::string launches;
     u32 sites = 0;
-    for (const Kernel& launch : k.launches) {
-      std::string name = python_name(launch.name);
-      if (const int before = taken[name]++; before > 0) name += str("_{}", before);
-      KernelPrinter printer(launch, name);
+    for (std::size_t l = 0; l < k.launches.size(); ++l) {
+      const Kernel& launch = k.launches[l];
+      const std::string plain = python_name(launch.name);
+      std::string name = plain;
+      for (int other = 0; !taken.insert(name).second; ++other) name = str("{}_{}", plain, other);
+      KernelPrinter printer(launch, name, k.sites_before[l]);
       Result<std::string> text = printer.run();
       if (!text.ok()) return in_context(str("kernel {} for triton", k.whole.name), text.error());
       functions += *text + "\n\n";

@@ -49,14 +49,15 @@ std::string_view atomic_of(StoreCombine combine) {
 }  // namespace
 
 InstPrinter::InstPrinter(const Kernel& kernel, IndexPrinter& index, std::string name,
-                         TextWriter& functions, TextWriter& out)
+                         TextWriter& functions, TextWriter& out, u32 sites_before)
     : kernel_(kernel),
       syms_(*kernel.syms),
       index_(index),
       name_(std::move(name)),
       functions_(functions),
       out_(out),
-      lanes_(kernel.val_dtypes.size()) {
+      lanes_(kernel.val_dtypes.size()),
+      sites_(sites_before) {
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
       if (i.kind == KernelOp::Load ||

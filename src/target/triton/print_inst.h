@@ -33,7 +33,7 @@ class InstPrinter {
  public:
   /// Combine functions are printed to `functions` under names that begin with `name`.
   InstPrinter(const Kernel& kernel, IndexPrinter& index, std::string name, TextWriter& functions,
-              TextWriter& out);
+              TextWriter& out, u32 sites_before);
 
   void stand(Lanes lanes) { at_ = std::move(lanes); }
   /// Row-major positions: along the stage's loop, for argmax, and of the point of grid and loop.
@@ -45,6 +45,7 @@ class InstPrinter {
   /// What a loop carries, before it begins.
   void declare_carried(const Stage& stage);
 
+  /// Checked indices, those of launches before this one included.
   u32 sites() const { return sites_; }
 
  private:
