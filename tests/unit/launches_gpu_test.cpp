@@ -137,6 +137,38 @@ TEST(GpuLaunches, WhatIsNotSplitHasAReason) {
             "not split over programs: an index is checked, and reports its place in the row");
 }
 
+TEST(GpuLaunches, ABufferMayBeWrittenAndReadAgainInLoopsOnly) {
+  const std::string text = R"(kernel again (
+    %y: f32[3, 100000] written,
+    %s: f32[3] written,
+    %z: f32[3, 100000] written) {
+  grid i0 < 3
+  stage over r0 < 100000 {
+    v0 = load f32 %y[i0, r0]
+    a0 = accumulate.sum v0 tree 16x2
+    store %y[i0, r0], v0
+  }
+  stage {
+    v1 = finish a0
+    store %s[i0], v1
+  }
+  stage over r0 < 100000 {
+    v2 = load f32 LOADED
+    store %z[i0, r0], v2
+  }
+}
+)";
+  const auto loading = [&](const std::string& what) {
+    std::string out = text;
+    return on_gpu(out.replace(out.find("LOADED"), 6, what));
+  };
+  EXPECT_EQ(loading("%y[i0, r0]").launches.size(), 2u);
+  const GpuKernel whole = loading("%s[i0]");
+  ASSERT_EQ(whole.launches.size(), 1u);
+  EXPECT_EQ(reasons_of(whole.launches[0]).back(),
+            "not split over programs: a buffer is read and written outside of the loops");
+}
+
 TEST(GpuLaunches, ClosingStagesAreALaunchAfterTheOthers) {
   const GpuKernel k = on_gpu(R"(kernel total (
     %x: f32[1000],
