@@ -78,7 +78,7 @@ class GpuMapper {
     }
     mapping().chunk = whole ? 0 : mapping().tile[0].extent;
     mapping().units = extent_of(kernel_.grid);
-    because(str("a row a program, lanes on {}: most accesses of the loops are contiguous along it",
+    because(str("lanes on {}: most accesses of the loops are contiguous along it",
                 syms_.text(all[0].var)));
     because(
         whole ? str("the row is one tile: it has at most {} elements", longest_row())
