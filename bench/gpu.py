@@ -55,16 +55,33 @@ def launcher(entry, tensors, size):
     """A call without arguments that launches the kernel on the tensors, in the order of its buffers."""
     import torch
 
+    dtypes = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i32": torch.int32, "bool": torch.uint8}
     symbols = [size] if entry["symbols"] else []
-    arguments = [t.view(torch.uint8) if t.dtype == torch.bool else t for t in tensors] + symbols
-    programs = entry["programs"](*symbols)
-    for dtype, elements in entry["kept"]:
-        kept = {"f32": torch.float32, "f64": torch.float64}[dtype]
-        arguments.append(torch.empty(elements * programs, dtype=kept, device="cuda"))
-    if entry["sites"]:
-        arguments.append(torch.zeros(entry["sites"], dtype=torch.int64, device="cuda"))
-    function = entry["function"]
-    return lambda: function[(programs,)](*arguments, num_warps=entry["warps"], enable_fp_fusion=False)
+    sizes = dict(zip(entry["symbols"], symbols))
+    sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
+    by_name = {name: t.view(torch.uint8) if t.dtype == torch.bool else t
+               for (name, _, _), t in zip(entry["buffers"], tensors, strict=True)}
+    for name, dtype, elements in entry.get("scratch", []):
+        by_name[name] = torch.empty(elements(*symbols), dtype=dtypes[dtype], device="cuda")
+    faults = torch.zeros(max(1, entry["sites"]), dtype=torch.int64, device="cuda")
+    calls = []
+    for step in entry["launches"]:
+        values = [sizes[name] for name in step["symbols"]]
+        programs = step["programs"](*values)
+        if programs == 0:
+            continue
+        arguments = [by_name[name] for name in step["buffers"]] + values
+        arguments += [torch.empty(n * programs, dtype=dtypes[dtype], device="cuda") for dtype, n in step["kept"]]
+        arguments += [faults] * step["faults"]
+        options = dict(step["constants"](*values) if step["constants"] else {}, num_warps=step["warps"],
+                       enable_fp_fusion=False)
+        calls.append((step["function"][(programs,)], arguments, options))
+
+    def run():
+        for function, arguments, options in calls:
+            function(*arguments, **options)
+
+    return run
 
 
 def measure(name, run_coil, outputs, function, inputs):

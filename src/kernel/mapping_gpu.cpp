@@ -10,14 +10,23 @@
 namespace coil {
 namespace {
 
-constexpr i64 kPointwiseTile = 1024;  // grid points of a program without loops: 8 a thread
-constexpr i64 kColumnTile = 256;      // grid points of a program that loops over rows
-constexpr i64 kTransposeTile = 32;    // each side of a tile of rank 2
+// What was measured on an H200 is in the comments: 8 points of 2 to 4 bytes are 16 bytes or more a
+// thread, which is what a copy needs; 16 to 64 elements of a row a thread are within 4%, and fewer
+// cost up to 37% where warps wait for each other, so that a row of 512 is one warp's.
+constexpr i64 kPointwiseTile = 1024;  // grid points of a program without loops
+constexpr i64 kPointwiseOfThread = 8;
+constexpr i64 kWindowTile = 512;  // grid points of a program that walks short rows
+constexpr i64 kWindowOfThread = 4;
+constexpr i64 kReducedOfThread = 16;  // elements of a row or of columns
+constexpr i64 kColumnTile = 4096;     // elements at once of columns
+constexpr i64 kColumnRows = 64;       // of them along the column: each row has 256 bytes of f32
+constexpr i64 kTransposeTile = 32;    // each side of a tile that is turned
 constexpr i64 kLongestRowInTile = 16384;
-constexpr i64 kRowChunk = 2048;   // elements at once of a longer row
-constexpr i64 kShortestRow = 16;  // a shorter row leaves most of a warp idle
-constexpr i64 kElementsOfThread = 16;
-constexpr int kMostWarps = 16;
+constexpr i64 kRowChunk = 2048;                // elements at once of a longer row
+constexpr i64 kShortestRow = 16;               // a shorter row leaves most of a warp idle
+constexpr i64 kFewestColumns = 16;             // of a tile of columns: 64 bytes of f32
+constexpr std::size_t kMostDifferentRows = 3;  // that the loops of a kernel go over
+constexpr i64 kMostWarps = 16;
 
 i64 power_of_two(i64 least) {
   return static_cast<i64>(std::bit_ceil(static_cast<u64>(std::max<i64>(1, least))));
@@ -31,33 +40,112 @@ class GpuMapper {
 
   Status run() {
     kernel_.mapping = Mapping{};
-    COIL_TRY(find_row());
+    COIL_TRY(find_loops());
     if (const std::string why = why_serial(); !why.empty()) return serial(why);
-    if (kernel_.grid.empty() && row_.empty()) return serial("one program: there is a single point");
-    if (row_takes_lanes()) return lanes_on_row();
+    if (kernel_.grid.empty() && !has_loops_) return serial("one program: there is a single point");
+    if (row_takes_lanes()) {
+      join_loops();
+      return rows();
+    }
     if (kernel_.grid.empty())
       return serial("one program: the row is short, and there is no other axis");
-    if (row_.empty() && transposes()) return Ok{};
+    if (!has_loops_ && transposes()) return Ok{};
     return lanes_on_grid();
+  }
+
+  std::optional<sym::Expr> run_as_lines() {
+    kernel_.mapping = Mapping{};
+    if (!find_loops().ok() || !why_serial().empty() || !can_be_lines()) return {};
+    if (row_takes_lanes() || walks_columns() || (!has_loops_ && transposes())) return {};
+    const sym::Expr extent = kernel_.grid[best_grid_axis()].extent;
+    if (syms_.as_const(extent)) return {};
+    lines(grid_tile());
+    const sym::Expr tile = syms_.constant(grid_tile());
+    const sym::Expr padded = syms_.mul(syms_.ceildiv(extent, tile), tile);
+    return syms_.le(syms_.mul(padded, syms_.constant(4)), syms_.mul(extent, syms_.constant(5)));
+  }
+
+  /// A row a program: each loop has one axis by now.
+  Status rows() {
+    const std::vector<Axis> all = different_rows();
+    if (all.size() > kMostDifferentRows)
+      return error("loops over {} different rows in one kernel; {} are the most", all.size(),
+                   kMostDifferentRows);
+    const bool whole = longest_row() <= kLongestRowInTile;
+    for (const Axis& row : all) {
+      const i64 tile = power_of_two(std::min(syms_.range(row.extent).hi, kLongestRowInTile));
+      mapping().tile.push_back({row.var, whole ? tile : std::min(tile, kRowChunk)});
+    }
+    mapping().chunk = whole ? 0 : mapping().tile[0].extent;
+    mapping().units = extent_of(kernel_.grid);
+    because(str("lanes on {}: most accesses of the loops are contiguous along it",
+                syms_.text(all[0].var)));
+    because(
+        whole ? str("the row is one tile: it has at most {} elements", longest_row())
+              : str("the row goes by chunks: nothing bounds it to {} elements", kLongestRowInTile));
+    return Ok{};
+  }
+
+  /// Lanes on columns, several rows at once: each loop has one axis by now.
+  Status columns(const Axis& lanes) {
+    const std::vector<Axis> all = different_rows();
+    if (all.size() >= kMostDifferentRows)
+      return error("loops over {} different rows of columns in one kernel; {} are the most",
+                   all.size(), kMostDifferentRows - 1);
+    std::vector<TileDim> row_tiles;
+    i64 most_rows = kShortestRow;
+    for (const Axis& row : all) {
+      row_tiles.push_back(
+          {row.var, power_of_two(std::min(syms_.range(row.extent).hi, kColumnRows))});
+      most_rows = std::max(most_rows, row_tiles.back().extent);
+    }
+    const i64 most = std::min(kColumnTile / most_rows, power_of_two_of(lanes.extent));
+    const i64 tile = std::max(most, kFewestColumns);
+    mapping().tile = {{lanes.var, tile}};
+    mapping().tile.insert(mapping().tile.end(), row_tiles.begin(), row_tiles.end());
+    mapping().chunk = tile;
+    mapping().units = syms_.ceildiv(lanes.extent, syms_.constant(tile));
+    for (const Axis& a : kernel_.grid)
+      if (a.var != lanes.var) mapping().units = syms_.mul(mapping().units, a.extent);
+    because(str("lanes on {}, {} rows at once: that is where accesses are contiguous",
+                syms_.text(lanes.var), row_tiles[0].extent));
+    return Ok{};
   }
 
  private:
   Mapping& mapping() { return kernel_.mapping; }
   void because(std::string reason) { mapping().reasons.push_back(std::move(reason)); }
 
-  /// The axes that the loops go over must be the same in all stages.
-  Status find_row() {
+  Status find_loops() {
     for (const Stage& s : kernel_.stages) {
       // A field of a stage that is not named here has no rule yet, and does not compile.
       const auto& [loop, insts, closing] = s;
-      if (closing) return error("stages that close a kernel have no mapping to a GPU yet");
-      if (loop.empty() || insts.empty()) continue;
-      if (row_.empty()) row_ = loop;
-      const auto same = [](const Axis& a, const Axis& b) { return a.extent == b.extent; };
-      if (!std::equal(loop.begin(), loop.end(), row_.begin(), row_.end(), same))
-        return error("loops over different rows in one kernel have no mapping to a GPU");
+      if (closing) return error("stages that close a kernel are a launch of their own on a GPU");
+      has_loops_ |= !loop.empty();
     }
     return Ok{};
+  }
+
+  /// The axis of each loop, once.
+  std::vector<Axis> different_rows() const {
+    std::vector<Axis> out;
+    for (const Stage& s : kernel_.stages) {
+      const auto is_known = [&](const Axis& a) { return a.var == s.loop[0].var; };
+      if (!s.loop.empty() && std::none_of(out.begin(), out.end(), is_known))
+        out.push_back(s.loop[0]);
+    }
+    return out;
+  }
+
+  i64 longest_row() {
+    i64 longest = 0;
+    for (const Stage& s : kernel_.stages)
+      if (!s.loop.empty()) longest = std::max(longest, syms_.range(extent_of(s.loop)).hi);
+    return longest;
+  }
+
+  i64 power_of_two_of(sym::Expr extent) const {
+    return power_of_two(std::min(syms_.range(extent).hi, kColumnTile));
   }
 
   /// Programs run in any order, so that what depends on order is one program's work.
@@ -129,9 +217,7 @@ class GpuMapper {
   }
 
   bool row_takes_lanes() {
-    if (row_.empty()) return false;
-    const sym::Range length = syms_.range(extent_of(row_));
-    if (length.hi != sym::kMaxInt && length.hi < kShortestRow) return false;
+    if (!has_loops_ || longest_row() < kShortestRow) return false;
     if (kernel_.grid.empty()) return true;
     const i64 along_row = score([](const Stage& s) { return s.loop.back().var; }, Where::InLoops);
     i64 along_grid = 0;
@@ -182,26 +268,19 @@ class GpuMapper {
 
   // ---- mappings ----
 
-  Status lanes_on_row() {
-    const std::string name = syms_.var(row_.back().var).name;
-    const Axis row = join_axes(row_, name);
+  /// Each loop as one axis; rows of one length share theirs.
+  void join_loops() {
+    std::vector<Axis> joined;
     for (Stage& s : kernel_.stages) {
       if (s.loop.empty()) continue;
-      substitute(s, places_on(row, s.loop));
-      s.loop = {row};
+      const sym::Expr extent = extent_of(s.loop);
+      auto row = std::find_if(joined.begin(), joined.end(),
+                              [&](const Axis& a) { return a.extent == extent; });
+      if (row == joined.end())
+        row = joined.insert(joined.end(), join_axes(s.loop, syms_.var(s.loop.back().var).name));
+      substitute(s, places_on(*row, s.loop));
+      s.loop = {*row};
     }
-    const i64 longest = syms_.range(row.extent).hi;
-    const bool whole = longest <= kLongestRowInTile;
-    const i64 tile = whole ? power_of_two(longest) : kRowChunk;
-    mapping().tile = {{row.var, tile}};
-    mapping().chunk = whole ? 0 : tile;
-    mapping().units = extent_of(kernel_.grid);
-    because(str("a row a program, lanes on {}: most accesses of the loops are contiguous along it",
-                name));
-    because(
-        whole ? str("the row is one tile: it has at most {} elements", longest)
-              : str("the row goes by chunks: nothing bounds it to {} elements", kLongestRowInTile));
-    return Ok{};
   }
 
   /// A tile of rank 2 where some accesses are contiguous along one axis and some along another.
@@ -242,37 +321,98 @@ class GpuMapper {
     return false;
   }
 
+  bool walks_columns() { return has_loops_ && longest_row() >= kShortestRow; }
+
   Status lanes_on_grid() {
-    // The axis of contiguous accesses becomes the innermost of the joined one.
     const std::size_t lane = best_grid_axis();
-    const std::string name = syms_.var(kernel_.grid[lane].var).name;
-    std::rotate(kernel_.grid.begin() + static_cast<std::ptrdiff_t>(lane),
-                kernel_.grid.begin() + static_cast<std::ptrdiff_t>(lane) + 1, kernel_.grid.end());
-    if (kernel_.grid.size() > 1) {
-      const Axis joined = join_axes(kernel_.grid, "p");
-      for (Stage& s : kernel_.stages) substitute(s, places_on(joined, kernel_.grid));
-      kernel_.grid = {joined};
-      because(
-          str("all axes of the grid are one, with {} innermost: it has most contiguous accesses",
-              name));
-    }
+    if (!walks_columns() && can_be_lines())
+      if (const i64 tile = line_tile(kernel_.grid[lane].extent); tile > 0) {
+        lines(tile);
+        return Ok{};
+      }
+    join_grid(lane);
     const Axis axis = kernel_.grid[0];
-    const i64 most = row_.empty() ? kPointwiseTile : kColumnTile;
+    if (walks_columns()) {
+      join_loops();
+      return columns(axis);
+    }
     const i64 points = syms_.range(axis.extent).hi;
-    const i64 tile = points < most ? std::max(kTransposeTile, power_of_two(points)) : most;
+    const i64 tile =
+        points < grid_tile() ? std::max(kTransposeTile, power_of_two(points)) : grid_tile();
     mapping().tile = {{axis.var, tile}};
     mapping().chunk = tile;
     mapping().units = syms_.ceildiv(axis.extent, syms_.constant(tile));
-    because(row_.empty()
+    because(!has_loops_
                 ? str("lanes on {}: there is no loop", syms_.text(axis.var))
                 : str("lanes on {}, each loops over its row: that is where accesses are contiguous",
                       syms_.text(axis.var)));
     return Ok{};
   }
 
+  /// All axes of the grid as one, the axis of contiguous accesses innermost.
+  void join_grid(std::size_t lane) {
+    const std::string name = syms_.var(kernel_.grid[lane].var).name;
+    rotate_to_end(lane);
+    if (kernel_.grid.size() == 1) return;
+    const Axis joined = join_axes(kernel_.grid, "p");
+    for (Stage& s : kernel_.stages) substitute(s, places_on(joined, kernel_.grid));
+    kernel_.grid = {joined};
+    because(str("all axes of the grid are one, with {} innermost: it has most contiguous accesses",
+                name));
+  }
+
+  void rotate_to_end(std::size_t lane) {
+    const auto at = kernel_.grid.begin() + static_cast<std::ptrdiff_t>(lane);
+    std::rotate(at, at + 1, kernel_.grid.end());
+  }
+
+  // ---- lines ----
+
+  i64 grid_tile() const { return has_loops_ ? kWindowTile : kPointwiseTile; }
+
+  bool can_be_lines() const {
+    const auto is_kept = [](const KernelBuffer& b) { return b.kept; };
+    return kernel_.grid.size() > 1 &&
+           std::none_of(kernel_.buffers.begin(), kernel_.buffers.end(), is_kept);
+  }
+
+  /// The longest tile of which a fifth at most is past the end of the line; 0 where there is none.
+  i64 line_tile(sym::Expr extent) const {
+    const std::optional<i64> length = syms_.as_const(extent);
+    if (!length || *length > INT32_MAX) return 0;
+    for (i64 tile = grid_tile(); tile >= kTransposeTile; tile /= 2) {
+      const i64 padded = (*length + tile - 1) / tile * tile;
+      if (4 * padded <= 5 * *length) return tile;
+    }
+    return 0;
+  }
+
+  /// A tile of a part of a line, and of several lines where that is short: places in the line need
+  /// no division.
+  void lines(i64 tile) {
+    const std::size_t lane = best_grid_axis();
+    rotate_to_end(lane);
+    const Axis line = kernel_.grid.back();
+    std::vector<Axis> outer(kernel_.grid.begin(), kernel_.grid.end() - 1);
+    if (outer.size() > 1) {
+      const Axis joined = join_axes(outer, "p");
+      for (Stage& s : kernel_.stages) substitute(s, places_on(joined, outer));
+      outer = {joined};
+    }
+    kernel_.grid = {outer[0], line};
+    const i64 lines = std::min(syms_.range(outer[0].extent).hi, kPointwiseTile);
+    const i64 across = std::min(grid_tile() / tile, power_of_two(lines));
+    mapping().tile = {{line.var, tile}, {outer[0].var, across}};
+    mapping().chunk = tile;
+    mapping().units = syms_.mul(syms_.ceildiv(line.extent, syms_.constant(tile)),
+                                syms_.ceildiv(outer[0].extent, syms_.constant(across)));
+    because(str("a tile of {} x {}: accesses are contiguous along {} alone",
+                syms_.text(outer[0].var), syms_.text(line.var), syms_.text(line.var)));
+  }
+
   Kernel& kernel_;
   sym::Arena& syms_;
-  std::vector<Axis> row_;  // of the first loop
+  bool has_loops_ = false;
 };
 
 }  // namespace
@@ -289,13 +429,57 @@ bool combines_atomically(StoreCombine combine, DType dtype) {
   COIL_UNREACHABLE();
 }
 
-int gpu_warps(const Mapping& mapping) {
-  i64 elements = 1;
-  for (const TileDim& t : mapping.tile) elements *= t.extent;
-  const i64 each = mapping.tile.empty() ? 32 : elements <= kPointwiseTile ? 8 : kElementsOfThread;
+TileKind tile_kind(const Kernel& kernel) {
+  const std::vector<TileDim>& tile = kernel.mapping.tile;
+  const auto in_grid = [&](const TileDim& t) {
+    return std::any_of(kernel.grid.begin(), kernel.grid.end(),
+                       [&](const Axis& a) { return a.var == t.axis; });
+  };
+  if (tile.empty()) return TileKind::None;
+  if (!in_grid(tile[0])) return TileKind::Rows;
+  return tile.size() == 1 || in_grid(tile[1]) ? TileKind::Grid : TileKind::Columns;
+}
+
+int gpu_warps(const Kernel& kernel) {
+  const std::vector<TileDim>& tile = kernel.mapping.tile;
+  i64 elements = 1, longest = 1, each = 0;
+  for (const TileDim& t : tile) {
+    elements *= t.extent;
+    longest = std::max(longest, t.extent);
+  }
+  switch (tile_kind(kernel)) {
+    case TileKind::None: return 1;
+    case TileKind::Grid: {
+      const bool loops = std::any_of(kernel.stages.begin(), kernel.stages.end(),
+                                     [](const Stage& s) { return !s.loop.empty(); });
+      each = loops ? kWindowOfThread : kPointwiseOfThread;
+      break;
+    }
+    case TileKind::Rows:
+      elements = longest;
+      each = kReducedOfThread;
+      break;
+    case TileKind::Columns: {
+      i64 rows = 1;
+      for (std::size_t d = 1; d < tile.size(); ++d) rows = std::max(rows, tile[d].extent);
+      elements = tile[0].extent * rows;
+      each = kReducedOfThread;
+      break;
+    }
+  }
   return static_cast<int>(std::clamp<i64>(elements / (32 * each), 1, kMostWarps));
 }
 
 Status map_to_gpu(Kernel& kernel) { return GpuMapper(kernel).run(); }
+std::optional<sym::Expr> map_to_lines(Kernel& kernel) { return GpuMapper(kernel).run_as_lines(); }
+
+Status map_rows(Kernel& kernel) {
+  kernel.mapping = Mapping{};
+  return GpuMapper(kernel).rows();
+}
+Status map_columns(Kernel& kernel, const Axis& lanes) {
+  kernel.mapping = Mapping{};
+  return GpuMapper(kernel).columns(lanes);
+}
 
 }  // namespace coil

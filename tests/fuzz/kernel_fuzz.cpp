@@ -2,7 +2,6 @@
 // verifies again. It maps to a GPU or is refused; what is mapped verifies, and prints or is
 // refused.
 
-#include "kernel/mapping_gpu.h"
 #include "mutate_text.h"
 #include "target/triton/print.h"
 
@@ -22,10 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   COIL_CHECK(to_text(*again) == printed, "prints differently:\n{}\n{}", printed, to_text(*again));
   const Status sound = verify(*again);
   COIL_CHECK(sound.ok(), "{}\n{}", sound.error().message, printed);
-  Kernel mapped = *again;
-  if (!map_to_gpu(mapped).ok()) return 0;
-  const Status still_sound = verify(mapped);
-  COIL_CHECK(still_sound.ok(), "{}\n{}", still_sound.error().message, printed);
-  (void)triton::print_module({&mapped, 1});
+  const Result<GpuKernel> mapped = launches_on_gpu(*again);
+  if (!mapped.ok()) return 0;
+  for (const Kernel& launch : mapped->launches) {
+    const Status still_sound = verify(launch);
+    COIL_CHECK(still_sound.ok(), "{}\n{}\n{}", still_sound.error().message, to_text(launch),
+               printed);
+  }
+  (void)triton::print_module({&*mapped, 1});
   return 0;
 }

@@ -38,29 +38,48 @@ def load_module(path):
     return module
 
 
-def compile_kernel(entry, capability):
+def compile_launch(entry, step, capability, constants):
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    types = [POINTERS[dtype] for _, dtype, _ in entry["buffers"]] + ["i64"] * len(entry["symbols"])
-    types += ["*fp64"] * bool(entry["scalars"]) + [POINTERS[dtype] for dtype, _ in entry["kept"]]
-    types += ["*i64"] * bool(entry["sites"])
-    names = entry["function"].arg_names
+    dtypes = {name: dtype for name, dtype, _ in entry["buffers"] + entry.get("scratch", [])}
+    types = [POINTERS[dtypes[name]] for name in step["buffers"]] + ["i64"] * len(step["symbols"])
+    types += ["*fp64"] * bool(entry["scalars"]) + [POINTERS[dtype] for dtype, _ in step["kept"]]
+    types += ["*i64"] * step["faults"] + ["constexpr"] * len(constants)
+    names = step["function"].arg_names
     aligned = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(types) if t.startswith("*")}
-    source = ASTSource(fn=entry["function"], signature=dict(zip(names, types, strict=True)), attrs=aligned)
-    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": entry["warps"], "enable_fp_fusion": False})
+    source = ASTSource(fn=step["function"], signature=dict(zip(names, types, strict=True)), attrs=aligned,
+                       constexprs={(names.index(name),): value for name, value in constants.items()})
+    options = {"num_warps": step["warps"], "enable_fp_fusion": False}
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+
+
+def compile_all(entry, capability):
+    """The size of the code of all launches, for indices of both widths."""
+    import triton.language as tl
+
+    size = 0
+    for step in entry["launches"]:
+        for constants in [dict(index_t=t) for t in (tl.int32, tl.int64)] if step["constants"] else [{}]:
+            size += len(compile_launch(entry, step, capability, constants).asm["cubin"])
+    return size
 
 
 class Launcher:
-    """A compiled kernel on a device."""
+    """A kernel on a device; its launches are compiled when they are needed."""
 
     def __init__(self, driver, entry):
-        self.driver, self.entry = driver, entry
-        compiled = compile_kernel(entry, driver.capability)
-        self.shared = compiled.metadata.shared
-        self.threads = 32 * compiled.metadata.num_warps
-        self.function = driver.load(compiled.asm["cubin"], compiled.metadata.name, self.shared)
+        self.driver, self.entry, self.compiled = driver, entry, {}
+
+    def function_of(self, number, constants):
+        key = (number, *((name, str(value)) for name, value in constants.items()))
+        if key not in self.compiled:
+            compiled = compile_launch(self.entry, self.entry["launches"][number], self.driver.capability, constants)
+            metadata = compiled.metadata
+            function = self.driver.load(compiled.asm["cubin"], metadata.name, metadata.shared)
+            self.compiled[key] = (function, 32 * metadata.num_warps, metadata.shared)
+        return self.compiled[key]
 
     def run(self, arrays, size, repeats=0):
         """Changes written arrays in place; returns the faults and, with `repeats`, the least time in ms."""
@@ -68,26 +87,41 @@ class Launcher:
 
         entry, driver = self.entry, self.driver
         symbols = [size] if entry["symbols"] else []
-        programs = entry["programs"](*symbols)
+        sizes = dict(zip(entry["symbols"], symbols))
+        sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
         faults = np.zeros(max(1, entry["sites"]), np.int64)
-        if programs == 0:
-            return faults, None
-        buffers = [driver.upload(arrays[name]) for name, _, _ in entry["buffers"]]
-        scratch = [driver.allocate(BYTES.get(dtype, 8) * elements * programs) for dtype, elements in entry["kept"]]
-        fault_words = driver.upload(faults)
-        arguments = buffers + [ctypes.c_int64(s) for s in symbols] + scratch
-        arguments += [fault_words] * bool(entry["sites"])
-        # Behind the kernel's own arguments Triton's code takes two scratch pointers.
-        arguments += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-        launch = lambda: driver.launch(self.function, programs, self.threads, self.shared, arguments)  # noqa: E731
-        launch()
+        pointers = {name: driver.upload(arrays[name]) for name, _, _ in entry["buffers"]}
+        for name, dtype, elements in entry.get("scratch", []):
+            pointers[name] = driver.allocate(BYTES.get(dtype, 8) * elements(*symbols))
+        owned = list(pointers.values()) + [driver.upload(faults)]
+        fault_words = owned[-1]
+        launches = []
+        for number, step in enumerate(entry["launches"]):
+            values = [sizes[name] for name in step["symbols"]]
+            programs = step["programs"](*values)
+            if programs == 0:
+                continue
+            kept = [driver.allocate(BYTES.get(dtype, 8) * elements * programs) for dtype, elements in step["kept"]]
+            owned += kept
+            arguments = [pointers[name] for name in step["buffers"]] + [ctypes.c_int64(v) for v in values] + kept
+            arguments += [fault_words] * step["faults"]
+            # Behind the kernel's own arguments Triton's code takes two scratch pointers.
+            arguments += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+            function, threads, shared = self.function_of(number, step["constants"](*values) if step["constants"] else {})
+            launches.append((function, programs, threads, shared, arguments))
+
+        def work():
+            for launch in launches:
+                driver.launch(*launch)
+
+        work()
         driver.synchronize()
-        for (name, _, written), pointer in zip(entry["buffers"], buffers):
+        for name, _, written in entry["buffers"]:
             if written:
-                driver.download(arrays[name], pointer)
+                driver.download(arrays[name], pointers[name])
         driver.download(faults, fault_words)
-        time = driver.milliseconds(launch, repeats) if repeats else None
-        for pointer in buffers + scratch + [fault_words]:
+        time = driver.milliseconds(work, repeats) if repeats else None
+        for pointer in owned:
             driver.free(pointer)
         return faults, time
 
@@ -99,7 +133,7 @@ def check(launcher, kernel, case, time_size):
     import kernel_cases
 
     entry = launcher.entry
-    sizes = list(kernel_cases.SIZES) + [kernel_cases.LONG] * kernel.endswith("_long")
+    sizes = kernel_cases.sizes_of(kernel)
     for size in sizes:
         size = kernel_cases.size_of_case(kernel, size)
         arrays, want = case(size, np.random.default_rng(size))
@@ -147,7 +181,7 @@ def main():
             case = kernel_cases.CASES[file][kernel] if driver else None
             try:
                 if arguments.compile:
-                    line = f"compiles to {len(compile_kernel(launches[kernel], arguments.compile).asm['cubin'])} bytes"
+                    line = f"compiles to {compile_all(launches[kernel], arguments.compile)} bytes"
                 else:
                     line = check(Launcher(driver, launches[kernel]), kernel, case, arguments.time)
                 passed += 1

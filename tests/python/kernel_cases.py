@@ -9,6 +9,8 @@ import numpy as np
 
 SIZES = (1, 15, 16, 17, 1000, 0)
 LONG = 5000  # several chunks of a row
+SPLIT = 40000  # rows that a GPU splits over programs, with a last piece that is short
+SPLIT_COLUMNS = 700
 
 # torch.testing.assert_close, by dtype
 TOLERANCES = {"f32": (1.3e-6, 1e-5), "f64": (1e-7, 1e-7), "f16": (1e-3, 1e-5), "bf16": (1.6e-2, 1e-5)}
@@ -56,11 +58,15 @@ def pointwise_integers(s, rng):
     return dict(x=x, y=y, q=zeros, r=zeros.copy(), less=zeros.astype(np.uint8)), dict(q=q, r=r, less=x < y)
 
 
+def softmax_of(x):
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(axis=1, keepdims=True, initial=-np.inf))
+    return e / e.sum(axis=1, keepdims=True)
+
+
 def softmax(s, rng):
     x = 3 * normal(rng, 3, s)
-    wide = x.astype(np.float64)
-    e = np.exp(wide - wide.max(axis=1, keepdims=True, initial=-np.inf)) if s else wide
-    return dict(x=x, y=np.zeros_like(x)), dict(y=e / e.sum(axis=1, keepdims=True) if s else e)
+    return dict(x=x, y=np.zeros_like(x)), dict(y=softmax_of(x))
 
 
 def layer_norm(s, rng):
@@ -203,6 +209,60 @@ def kept_columns(s, rng):
     return dict(x=x, y=np.zeros_like(x)), dict(y=wide / (1 + np.abs(wide).sum(axis=0, keepdims=True)))
 
 
+def split_sum(_, rng):
+    x = whole(rng, 2, 40000)
+    return dict(x=x, y=np.ones(2, np.float32)), dict(y=x.astype(np.float64).sum(axis=1))
+
+
+def split_norm(s, rng):
+    x = normal(rng, 2, s) + 1
+    wide = x.astype(np.float64)
+    mean = wide.mean(axis=1) if s else np.zeros(2)
+    m2 = ((wide - mean[:, None]) ** 2).sum(axis=1)
+    ones = np.ones(2, np.float32)
+    arrays = dict(x=x, mean=ones, keep=np.array([1, 0], np.uint8), m2=ones.copy(), y=np.zeros_like(x))
+    return arrays, dict(mean=mean, m2=np.array([m2[0], 1.0]), y=wide - mean[:, None])
+
+
+def split_scan(s, rng):
+    x = whole(rng, 2, s)
+    from_largest = x.astype(np.float64) - x.max(axis=1, keepdims=True, initial=-np.inf)
+    want = dict(y=np.cumsum(from_largest, axis=1), z=from_largest.min(axis=1, initial=np.inf))
+    return dict(x=x, y=np.zeros_like(x), z=np.zeros(2, np.float32)), want
+
+
+def split_columns(s, rng):
+    x = 3 * normal(rng, s, 5)
+    y = softmax_of(x.T)
+    i = x.argmax(axis=0) if s else np.full(5, np.iinfo(np.int64).max)
+    return dict(x=x, y=np.zeros_like(x), i=np.zeros(5, np.int64)), dict(y=y.T, i=i)
+
+
+def pieces(s, rng):
+    x = whole(rng, s)
+    want = np.array([x[at:at + 100].astype(np.float64).sum() for at in range(0, s, 100)])
+    return dict(x=x, y=np.ones(len(want), np.float32)), dict(y=want)
+
+
+def closing_gather(s, rng):
+    i, t = rng.integers(0, 10, s), whole(rng, 10)
+    arrays = dict(i=i, t=t, y=np.zeros(s, np.float32), total=np.zeros(1, np.float32))
+    return arrays, dict(y=t[i].astype(np.float64), total=np.array([t[i].astype(np.float64).sum()]))
+
+
+def again(s, rng):
+    x = whole(rng, 2, s)
+    y = x.astype(np.float64) ** 2
+    return dict(x=x, y=np.zeros_like(x), z=np.zeros_like(x)), dict(y=y, z=y - y.sum(axis=1, keepdims=True))
+
+
+def closing(s, rng):
+    x = whole(rng, s)
+    square = x.astype(np.float64) ** 2
+    arrays = dict(x=x, square=np.ones(s, np.float32), total=np.ones(1, np.float32))
+    return arrays, dict(square=square, total=np.array([square.sum()]))
+
+
 # By file of tests/kernels and kernel; a file or kernel without a case fails the tests.
 CASES = {
     "pointwise": dict(pointwise=pointwise, pointwise_integers=pointwise_integers),
@@ -220,10 +280,23 @@ CASES = {
                    gather_masked=gather_masked, histogram=histogram, scatter=scatter),
     "masked_tails": dict(cat=cat, pad=pad, kept_row=kept_row(300), kept_long=kept_row(20000),
                          kept_columns=kept_columns),
+    "split": dict(split_sum=split_sum, split_norm=split_norm, split_scan=split_scan, split_columns=split_columns,
+                  pieces=pieces, closing=closing, closing_gather=closing_gather, again=again),
 }
 
 # The cpp target keeps rows only where lanes run along them, which is all that the scheduler asks for.
 TRITON_ONLY = {"kept_columns"}
+
+
+def sizes_of(kernel):
+    longer = []
+    if kernel.endswith("_long") or kernel == "cumsum_integers":
+        longer = [LONG, SPLIT]
+    if kernel in ("split_norm", "split_scan", "closing", "again"):
+        longer = [SPLIT]
+    if kernel in ("column_sum", "cumsum_columns", "split_columns"):
+        longer = [SPLIT_COLUMNS]
+    return SIZES[:1] if kernel == "split_sum" else [*SIZES, *longer]
 
 
 def size_of_case(kernel, size):

@@ -34,11 +34,6 @@ def all_kernels():
     return [(file, kernel) for file, kernels in kernel_cases.CASES.items() for kernel in kernels]
 
 
-def sizes_of(kernel):
-    longer = [kernel_cases.LONG] if kernel.endswith("_long") or kernel == "cumsum_integers" else []
-    return list(kernel_cases.SIZES) + longer
-
-
 def test_every_text_has_cases():
     named = {(p.stem, name) for p in KERNELS.glob("*.kernels")
              for name in re.findall(r"^kernel (\w+)", p.read_text(), re.M)}
@@ -90,8 +85,42 @@ def test_triton_interpreted(triton_launches, file, kernel):
         return {name: dtype for name, dtype, _ in entry["buffers"]}
 
     with np.errstate(all="ignore"):
-        for size in sizes_of(kernel):
+        for size in kernel_cases.sizes_of(kernel):
             check(run, kernel, kernel_cases.CASES[file][kernel], size)
+
+
+def folded(slots):
+    """By halves: slot l takes l + length/2, and so on."""
+    while len(slots) > 1:
+        slots = slots[:len(slots) // 2] + slots[len(slots) // 2:]
+    return slots[0]
+
+
+def in_slots(x, length):
+    """Sums along the first dim as one tile of a GPU has them: element r in slot r % length."""
+    slots = np.zeros((length, *x.shape[1:]), np.float32)
+    for at in range(0, len(x), length):
+        slots[:len(x[at:at + length])] += x[at:at + length]
+    return folded(slots)
+
+
+def in_pieces(x, length, piece, folds):
+    partials = np.array([in_slots(x[at:at + piece], length) for at in range(0, len(x), piece)])
+    return in_slots(partials, folds)
+
+
+def test_triton_sums_in_the_order_that_the_mapping_states(triton_launches):
+    """Bit for bit, with values whose sums round."""
+    x = np.random.default_rng(5).standard_normal((2, 40000)).astype(np.float32)
+    arrays = dict(x=x, y=np.zeros(2, np.float32))
+    run_triton(triton_launches["split"]["split_sum"], arrays, 0)
+    np.testing.assert_array_equal(arrays["y"], [in_pieces(row, 4096, 4096, 16) for row in x])
+    for rows in (60, 200, 257, 700):
+        x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
+        arrays = dict(x=x, y=np.zeros(40, np.float32))
+        run_triton(triton_launches["column_sum"]["column_sum"], arrays, rows)
+        want = in_slots(x * x, 64) if rows <= 256 else in_pieces(x * x, 64, 128, 64)
+        np.testing.assert_array_equal(arrays["y"], want)
 
 
 @pytest.mark.parametrize("kernel", ["gather", "gather_wrap", "gather_masked", "histogram", "scatter"])
@@ -110,6 +139,14 @@ def test_triton_reports_an_index_out_of_range(triton_launches, kernel):
         if kernel.startswith("gather"):
             others = np.delete(np.arange(40), [5, 17])
             np.testing.assert_array_equal(arrays["out"][others], want["out"][others])
+
+
+def test_triton_reports_indices_of_closing_stages(triton_launches):
+    arrays, _ = kernel_cases.CASES["split"]["closing_gather"](40, np.random.default_rng(3))
+    arrays = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    arrays["i"][[5, 17]] = -2, 99  # the first index may not be negative, the second wraps
+    faults = run_triton(triton_launches["split"]["closing_gather"], arrays, 40)
+    assert [2**63 - 1 - f for f in faults] == [5, 17]
 
 
 def test_triton_compiles_without_a_gpu(triton_launches, tmp_path):
@@ -173,14 +210,17 @@ def buffers_of(file, kernel):
 def test_cpp_compiled(cpp_functions, file, kernel):
     function, units = cpp_functions[file, kernel]
     buffers = buffers_of(file, kernel)
+    text = (KERNELS / f"{file}.kernels").read_text().split(f"kernel {kernel} (")[1].split("\n}\n")[0]
+    ranges = [(0, units), (-1, lambda _: 0)] if "closing stage" in text else [(0, units)]
 
     def run(arrays, size):
         pointers = (ctypes.c_void_p * len(buffers))(*[arrays[name].ctypes.data for name, _ in buffers])
         symbols = (ctypes.c_int64 * 1)(size)
         fault = (ctypes.c_int64 * 8)()
-        function(pointers, symbols, None, ctypes.c_int64(0), ctypes.c_int64(units(size)), fault)
+        for low, high in ranges:  # closing stages run by themselves
+            function(pointers, symbols, None, ctypes.c_int64(low), ctypes.c_int64(high(size)), fault)
         assert not any(fault)
         return dict(buffers)
 
-    for size in sizes_of(kernel):
+    for size in kernel_cases.sizes_of(kernel):
         check(run, kernel, kernel_cases.CASES[file][kernel], size)

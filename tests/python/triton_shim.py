@@ -14,10 +14,10 @@ def _combine(operation, left, right, dtypes):
 
 
 def _reduce_by_halves(self, inputs):
-    """As ReduceOps.generic_reduce of tiles of rank 1, which takes one element at a time and seconds a row."""
+    """As ReduceOps.generic_reduce along the first dim, which takes one element at a time and seconds a row."""
     dtypes = [i.dtype for i in inputs]
     data = [i.handle.data for i in inputs]
-    assert self.axis == 0 and data[0].ndim == 1 and not self.keep_dims
+    assert self.axis == 0 and not self.keep_dims
     while len(data[0]) > 1:
         half = len(data[0]) // 2
         data = _combine(self, [d[:half] for d in data], [d[half:] for d in data], dtypes)
@@ -25,13 +25,13 @@ def _reduce_by_halves(self, inputs):
 
 
 def _scan_by_doubling(self, inputs):
-    """As ScanOps.generic_scan of tiles of rank 1. W. Hillis, G. Steele: Data parallel algorithms (1986)."""
+    """As ScanOps.generic_scan along the first dim. W. Hillis, G. Steele: Data parallel algorithms (1986)."""
     dtypes = [i.dtype for i in inputs]
     data = [i.handle.data for i in inputs]
-    assert self.axis == 0 and data[0].ndim == 1
+    assert self.axis == 0
     step = 1
     while step < len(data[0]):
-        later = _combine(self, [np.roll(d, step) for d in data], data, dtypes)
+        later = _combine(self, [np.roll(d, step, axis=0) for d in data], data, dtypes)
         data = [np.concatenate([d[:step], after[step:]]) for d, after in zip(data, later)]
         step *= 2
     return [self.to_tensor(d, dtype) for d, dtype in zip(data, dtypes)]
@@ -43,6 +43,21 @@ def _splat(self, shape_type, value):
     return interpreter.TensorHandle(data, value.dtype.scalar)
 
 
+_cast = interpreter.InterpreterBuilder.cast_impl
+
+
+def _cast_rounding_bf16(self, source, dst_type):
+    """As InterpreterBuilder.cast_impl, which cuts bits off where compiled code rounds to the nearest."""
+    if source.dtype.scalar == tl.float32 and dst_type.scalar == tl.bfloat16:
+        bits = np.ascontiguousarray(source.data).view(np.uint32).astype(np.uint64)
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        quiet = (bits >> 16) | 0x40
+        data = np.where(np.isnan(source.data), quiet, rounded).astype(np.uint16).reshape(source.data.shape)
+        return interpreter.TensorHandle(data, tl.bfloat16)
+    return _cast(self, source, dst_type)
+
+
+interpreter.InterpreterBuilder.cast_impl = _cast_rounding_bf16
 interpreter.InterpreterBuilder.create_splat = _splat
 interpreter.ReduceOps.generic_reduce = _reduce_by_halves
 interpreter.ScanOps.generic_scan = _scan_by_doubling
@@ -103,18 +118,28 @@ class Tensor:
 def launch(entry, arrays, symbols):
     """Runs one kernel of a printed module in the interpreter; `arrays` by buffer name are changed in place.
     Returns the faults."""
-    programs = entry["programs"](*symbols)
     faults = np.zeros(max(1, entry["sites"]), np.int64)
-    if programs == 0:
-        return faults
-    arguments = [Tensor(arrays[name], dtype) for name, dtype, _ in entry["buffers"]]
-    arguments += list(symbols)
-    if entry["scalars"]:
-        arguments.append(Tensor(np.array([arrays["scalars"]], np.float64), "f64"))
-    for dtype, elements in entry["kept"]:
-        size = np.dtype("uint16" if dtype == "bf16" else NAMES[dtype]).itemsize
-        arguments.append(Tensor(np.zeros(elements * programs * size, np.uint8), dtype))
-    if entry["sites"]:
-        arguments.append(Tensor(faults, "i64"))
-    entry["function"][(programs,)](*arguments)
+    sizes = dict(zip(entry["symbols"], symbols, strict=True))
+    sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
+    tensors = {name: Tensor(arrays[name], dtype) for name, dtype, _ in entry["buffers"]}
+    for name, dtype, elements in entry.get("scratch", []):
+        tensors[name] = scratch(dtype, elements(*symbols))
+    for step in entry["launches"]:
+        values = [sizes[name] for name in step["symbols"]]
+        programs = step["programs"](*values)
+        if programs == 0:
+            continue
+        arguments = [tensors[name] for name in step["buffers"]] + values
+        if entry["scalars"]:
+            arguments.append(Tensor(np.array([arrays["scalars"]], np.float64), "f64"))
+        arguments += [scratch(dtype, elements * programs) for dtype, elements in step["kept"]]
+        if step["faults"]:
+            arguments.append(Tensor(faults, "i64"))
+        constants = step["constants"](*values) if step["constants"] else {}
+        step["function"][(programs,)](*arguments, **constants)
     return faults
+
+
+def scratch(dtype, elements):
+    size = np.dtype("uint16" if dtype == "bf16" else NAMES[dtype]).itemsize
+    return Tensor(np.full(elements * size, 0xFF, np.uint8), dtype)

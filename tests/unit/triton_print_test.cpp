@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "kernel/launches_gpu.h"
 #include "kernel/mapping_gpu.h"
 #include "kernel_texts.h"
 #include "target/triton/prelude_files.h"
@@ -33,16 +34,21 @@ Kernel mapped(const std::string& text) {
   return k;
 }
 
+/// One launch, as it is mapped.
+GpuKernel alone(const Kernel& k) { return {k, {}, {}, {k}, {0}}; }
+
 std::string print_error(const Kernel& k) {
-  const Result<std::string> text = triton::print_module({&k, 1});
+  const GpuKernel launches = alone(k);
+  const Result<std::string> text = triton::print_module({&launches, 1});
   return text.ok() ? "" : text.error().message;
 }
 
-std::string printed(const Kernel& k) {
+std::string printed(const GpuKernel& k) {
   const Result<std::string> text = triton::print_module({&k, 1});
   EXPECT_TRUE(text.ok()) << text.error().message;
   return text.ok() ? *text : "";
 }
+std::string printed(const Kernel& k) { return printed(alone(k)); }
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
@@ -101,6 +107,16 @@ TEST(TritonPrint, AxesOfAPointwiseGridAreOne) {
       << printed(k);
 }
 
+TEST(TritonPrint, LinesThatAreNotOneInMemoryKeepTheirAxis) {
+  const std::string pad = with(kCopy, "%x: f32[s0, 8]", "%x: f32[s0, 9]");
+  // Of a line of 8 a tile would leave most lanes idle.
+  EXPECT_EQ(mapped(pad).mapping.tile.size(), 1u);
+  const Kernel k = mapped(with(with(pad, "9]", "301]"), "8", "300"));
+  ASSERT_EQ(k.mapping.tile.size(), 2u);
+  EXPECT_EQ(k.mapping.tile[0].extent, 64);
+  EXPECT_EQ(k.mapping.tile[1].extent, 16);
+}
+
 TEST(TritonPrint, IndicesHave32BitsWhereExtentsProveIt) {
   EXPECT_EQ(printed(mapped(kCopy)).find("tl.int64"), std::string::npos);
   EXPECT_EQ(printed(mapped(with(kCopy, "1000", "30000000"))).find("tl.int64"), std::string::npos);
@@ -137,8 +153,8 @@ TEST(TritonPrint, RefusesWhatHasNoSpelling) {
       "kernel copy for triton: stage 0: instruction 1: all of a tile stores to one element of %y");
 }
 
-TEST(TritonPrint, RefusesLoopsOverDifferentRows) {
-  Kernel k = parsed(with(kSum, "    store %y[i0], v1\n  }\n", R"(  }
+TEST(TritonPrint, LoopsOverDifferentRowsHaveTilesOfTheirOwn) {
+  const Kernel k = mapped(with(kSum, "    store %y[i0], v1\n  }\n", R"(  }
   stage over r1 < 50 {
     v2 = load f32 %x[i0, r1]
     a1 = accumulate.sum v2 tree 16x2
@@ -148,9 +164,10 @@ TEST(TritonPrint, RefusesLoopsOverDifferentRows) {
     store %y[i0], v3
   }
 )"));
-  const Status s = map_to_gpu(k);
-  ASSERT_FALSE(s.ok());
-  EXPECT_EQ(s.error().message, "loops over different rows in one kernel have no mapping to a GPU");
+  ASSERT_EQ(k.mapping.tile.size(), 2u);
+  EXPECT_EQ(k.mapping.tile[0].extent, 128);
+  EXPECT_EQ(k.mapping.tile[1].extent, 64);
+  EXPECT_EQ(tile_kind(k), TileKind::Rows);
 }
 
 TEST(TritonPrint, StoresThatMeetAreSerialUnlessAtomic) {
@@ -173,20 +190,26 @@ TEST(TritonPrint, EveryTextMapsAndPrints) {
     ASSERT_TRUE(text.ok());
     Result<std::vector<Kernel>> kernels = parse_kernels(*text, entry.path().filename().string());
     ASSERT_TRUE(kernels.ok()) << kernels.error().message;
-    for (Kernel& k : *kernels) {
+    std::vector<GpuKernel> all;
+    for (const Kernel& k : *kernels) {
       EXPECT_TRUE(verify(k).ok()) << verify(k).error().message;
-      ASSERT_TRUE(map_to_gpu(k).ok());
-      EXPECT_FALSE(k.mapping.reasons.empty());
-      EXPECT_TRUE(verify(k).ok()) << verify(k).error().message << "\n" << to_text(k);
-      // The mapping and the joined axes are part of the text.
-      const Result<Kernel> back = parse_kernel(to_text(k), "back");
-      ASSERT_TRUE(back.ok()) << back.error().message << "\n" << to_text(k);
-      EXPECT_EQ(to_text(*back), without_comments(to_text(k)));
+      Result<GpuKernel> on_gpu = launches_on_gpu(k);
+      ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
+      for (const Kernel& launch : on_gpu->launches) {
+        EXPECT_FALSE(launch.mapping.reasons.empty());
+        EXPECT_TRUE(verify(launch).ok()) << verify(launch).error().message << "\n"
+                                         << to_text(launch);
+        // The mapping and the joined axes are part of the text.
+        const Result<Kernel> back = parse_kernel(to_text(launch), "back");
+        ASSERT_TRUE(back.ok()) << back.error().message << "\n" << to_text(launch);
+        EXPECT_EQ(to_text(*back), without_comments(to_text(launch)));
+      }
+      all.push_back(std::move(*on_gpu));
     }
-    EXPECT_TRUE(triton::print_module(*kernels).ok());
+    EXPECT_TRUE(triton::print_module(all).ok());
     ++count;
   }
-  EXPECT_EQ(count, 10);
+  EXPECT_EQ(count, 11);
 }
 
 TEST(TritonPrint, ErrorsOfAFileOfKernelsNameTheLine) {

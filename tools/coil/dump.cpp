@@ -48,10 +48,13 @@ Result<std::string> print_code(const Compilation& c) {
 }
 
 Result<std::string> triton_of(const std::vector<Kernel>& kernels) {
-  std::vector<Kernel> mapped = kernels;
-  for (Kernel& k : mapped)
-    if (const Status s = map_to_gpu(k); !s.ok()) return in_context("kernel " + k.name, s.error());
-  return triton::print_module(mapped);
+  std::vector<GpuKernel> all;
+  for (const Kernel& k : kernels) {
+    Result<GpuKernel> launches = launches_on_gpu(k);
+    if (!launches.ok()) return in_context("kernel " + k.name, launches.error());
+    all.push_back(std::move(*launches));
+  }
+  return triton::print_module(all);
 }
 
 /// The kernels for a GPU. Structured nodes are no kernels.

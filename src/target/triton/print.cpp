@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
+#include <optional>
+#include <set>
 
 #include "kernel/mapping_gpu.h"
 #include "target/triton/prelude_files.h"
@@ -15,7 +16,7 @@
 namespace coil::triton {
 namespace {
 
-constexpr std::size_t kMostTileRank = 2;
+constexpr std::size_t kMostGridTileRank = 2;
 
 std::string python_name(const std::string& name) {
   std::string out;
@@ -35,62 +36,74 @@ std::string with_python_indent(const std::string& text) {
   return out;
 }
 
+std::string list(const std::vector<std::string>& items) {
+  return join(items, ", ", [](const std::string& s) { return s; });
+}
+
+/// The parameters of functions of the sizes.
+std::string symbol_list(const Kernel& kernel) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < kernel.symbols.size(); ++i) out.push_back(str("s{}", i));
+  return list(out);
+}
+
+std::string symbol_names(const Kernel& kernel) {
+  std::vector<std::string> out;
+  for (sym::Expr s : kernel.symbols) out.push_back(quoted(kernel.syms->var(s).name));
+  return list(out);
+}
+
 class KernelPrinter {
  public:
-  KernelPrinter(const Kernel& kernel, std::string name)
+  KernelPrinter(const Kernel& kernel, std::string name, u32 sites_before)
       : kernel_(kernel),
         mapping_(kernel.mapping),
+        kind_(tile_kind(kernel)),
         syms_(*kernel.syms),
         name_(std::move(name)),
         index_(syms_),
-        insts_(kernel, index_, name_, functions_, body_) {}
+        insts_(kernel, index_, name_, functions_, body_, sites_before),
+        sites_before_(sites_before) {}
 
   Result<std::string> run() {
     COIL_TRY(check_mapping());
+    for (std::size_t i = 0; i < kernel_.symbols.size(); ++i)
+      index_.name(kernel_.symbols[i], str("s{}", i));
     choose_index_type();
     body_.indent();
-    for (std::size_t i = 0; i < kernel_.symbols.size(); ++i) {
-      index_.name(kernel_.symbols[i], str("s{}", i));
+    for (std::size_t i = 0; i < kernel_.symbols.size(); ++i)
       body_.line("s{0} = tl.cast(s{0}, {1})", i, index_.type());
-    }
     COIL_TRY(program());
     return with_python_indent(functions_.text() + head() + body_.text());
   }
 
-  /// One entry of LAUNCHES.
+  u32 sites() const { return insts_.sites(); }
+
+  /// One entry of the launches of a kernel.
   std::string launch() {
-    const auto list = [](const std::vector<std::string>& items) {
-      return join(items, ", ", [](const std::string& s) { return s; });
-    };
-    std::vector<std::string> buffers, kept, symbols, scalars;
+    std::vector<std::string> buffers, kept;
     for (const KernelBuffer& b : kernel_.buffers)
       if (!b.kept)
-        buffers.push_back(
-            str("({}, \"{}\", {})", quoted(b.name), name(b.dtype), b.written ? "True" : "False"));
+        buffers.push_back(quoted(b.name));
       else if (!keeps_in_registers())
         kept.push_back(str("(\"{}\", {})", name(b.dtype), kept_elements(b)));
-    for (std::size_t i = 0; i < kernel_.symbols.size(); ++i) symbols.push_back(str("s{}", i));
-    TextWriter out;
-    out.indent();
-    out.line("{}: dict(", quoted(kernel_.name));
-    out.indent();
-    out.line("function={},", name_);
-    out.line("buffers=[{}],", list(buffers));
-    std::vector<std::string> names;
-    for (sym::Expr s : kernel_.symbols) names.push_back(quoted(syms_.var(s).name));
-    out.line("symbols=[{}],", list(names));
-    for (u32 s : kernel_.scalars) scalars.push_back(str("{}", s));
-    out.line("scalars=[{}],", list(scalars));
-    out.line("kept=[{}],  # elements of each program", list(kept));
-    out.line("sites={}, warps={},", insts_.sites(), gpu_warps(mapping_));
-    out.line("programs=lambda {}: {}),", list(symbols), index_.print(mapping_.units, Spell::Host));
-    return with_python_indent(out.text());
+    const std::string lambda = "lambda " + symbol_list(kernel_);
+    std::string out = str("            dict(function={}, buffers=[{}], symbols=[{}], kept=[{}],\n",
+                          name_, list(buffers), symbol_names(kernel_), list(kept));
+    out += str("                 faults={}, warps={},\n", takes_faults() ? "True" : "False",
+               gpu_warps(kernel_));
+    if (narrow_if_.empty())
+      out += "                 constants=None,\n";
+    else
+      out += str("                 constants={}: dict(index_t=tl.int32 if {} else tl.int64),\n",
+                 lambda, narrow_if_);
+    return out + str("                 programs={}: {}),\n", lambda,
+                     index_.print(mapping_.units, Spell::Host));
   }
 
  private:
-  bool rows() const {
-    return !mapping_.tile.empty() && grid_axis(mapping_.tile[0].axis) == nullptr;
-  }
+  bool takes_faults() const { return sites() > sites_before_; }
+  bool rows() const { return kind_ == TileKind::Rows; }
   bool keeps_in_registers() const { return rows() && mapping_.chunk == 0; }
   const Axis* grid_axis(sym::Expr var) const {
     for (const Axis& a : kernel_.grid)
@@ -102,32 +115,46 @@ class KernelPrinter {
   Status check_mapping() const {
     if (!mapping_.units.valid()) return error("the kernel is not mapped");
     const auto foreign = [] { return error("the mapping is not one to a GPU"); };
-    if (mapping_.serial != mapping_.tile.empty() || mapping_.tile.size() > kMostTileRank)
-      return foreign();
-    for (const TileDim& t : mapping_.tile) {
+    if (mapping_.serial != mapping_.tile.empty()) return foreign();
+    if (kind_ == TileKind::Grid && mapping_.tile.size() > kMostGridTileRank) return foreign();
+    for (std::size_t d = 0; d < mapping_.tile.size(); ++d) {
+      const TileDim& t = mapping_.tile[d];
       if ((t.extent & (t.extent - 1)) != 0)
         return error("a tile of {} is no power of two", t.extent);
-      if ((grid_axis(t.axis) == nullptr) != rows()) return foreign();
-      if (mapping_.chunk != t.extent && !(rows() && mapping_.chunk == 0)) return foreign();
+      const bool of_grid = kind_ == TileKind::Grid || (kind_ == TileKind::Columns && d == 0);
+      if ((grid_axis(t.axis) != nullptr) != of_grid) return foreign();
     }
-    if (!rows()) return Ok{};
+    if (mapping_.chunk !=
+        (keeps_in_registers() || mapping_.tile.empty() ? 0 : mapping_.tile[0].extent))
+      return foreign();
+    if (kind_ != TileKind::Rows && kind_ != TileKind::Columns) return Ok{};
     for (const Stage& s : kernel_.stages) {
       if (s.loop.empty()) continue;
-      if (s.loop.size() != 1 || s.loop[0].var != mapping_.tile[0].axis) return foreign();
-      if (mapping_.chunk == 0 && syms_.range(s.loop[0].extent).hi > mapping_.tile[0].extent)
-        return error("a tile of {} does not hold the row", mapping_.tile[0].extent);
+      const std::optional<std::size_t> d = tile_of(s);
+      if (!d) return foreign();
+      if (mapping_.chunk == 0 && syms_.range(s.loop[0].extent).hi > mapping_.tile[*d].extent)
+        return error("a tile of {} does not hold the row", mapping_.tile[*d].extent);
     }
     return Ok{};
   }
 
-  /// Every index, extent and count of points in 32 bits, or all in 64.
+  /// Which of the tile's rows a loop goes over.
+  std::optional<std::size_t> tile_of(const Stage& s) const {
+    for (std::size_t d = rows() ? 0 : 1; d < mapping_.tile.size(); ++d)
+      if (s.loop.size() == 1 && s.loop[0].var == mapping_.tile[d].axis) return d;
+    return std::nullopt;
+  }
+
+  /// Every index, extent and count of points in 32 bits, or all in 64: by proof, or else by the
+  /// sizes at the launch.
   void choose_index_type() {
     std::vector<sym::Expr> all = {mapping_.units};
     for (sym::Expr s : kernel_.symbols) all.push_back(s);
     const auto axes = [&](const std::vector<Axis>& items) {
       sym::Expr points = syms_.constant(kSlack);
-      for (const Axis& a : items) points = syms_.mul(points, a.extent);
+      for (const Axis& a : items) points = syms_.mul(points, extent_at_most(syms_, a.extent));
       all.push_back(points);
+      for (const Axis& a : items) all.push_back(a.extent);
     };
     axes(kernel_.grid);
     std::vector<Axis> everything = kernel_.grid;
@@ -142,9 +169,13 @@ class KernelPrinter {
         if (i.kind == KernelOp::Index) all.push_back(i.inst.extent);
       }
     }
-    const bool narrow =
-        std::all_of(all.begin(), all.end(), [&](sym::Expr e) { return fits_in_32_bits(syms_, e); });
-    index_.set_type(narrow ? "tl.int32" : "tl.int64");
+    std::erase_if(all, [&](sym::Expr e) { return fits_in_32_bits(syms_, e); });
+    index_.set_type(all.empty() ? "tl.int32" : "tl.int64");
+    if (all.empty()) return;
+    const std::optional<sym::Expr> most = largest_at_launch(kernel_, all);
+    if (!most) return;
+    narrow_if_ = str("{} < 2**31", index_.print(*most, Spell::Host));
+    index_.set_type("index_t");
   }
 
   std::string head() const {
@@ -155,7 +186,8 @@ class KernelPrinter {
     if (!kernel_.scalars.empty()) arguments.push_back("scalars");
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i)
       if (kernel_.buffers[i].kept && !keeps_in_registers()) arguments.push_back(str("buf{}", i));
-    if (insts_.sites() > 0) arguments.push_back("faults");
+    if (takes_faults()) arguments.push_back("faults");
+    if (!narrow_if_.empty()) arguments.push_back("index_t: tl.constexpr");
     std::string out = "@triton.jit\n";
     out +=
         str("def {}({}):\n", name_, join(arguments, ", ", [](const std::string& s) { return s; }));
@@ -183,14 +215,49 @@ class KernelPrinter {
       index_.name(kernel_.grid[a].var, str("p{}", a));
     if (mapping_.serial) return serial();
     if (!kernel_.grid.empty()) body_.line("rest = tl.cast(tl.program_id(0), {})", index_.type());
-    if (rows()) {
-      split(kernel_.grid);
-      row_tile();
-    } else {
-      grid_tile();
-      insts_.set_place(Place::GridTile);
+    switch (kind_) {
+      case TileKind::None: break;
+      case TileKind::Rows:
+        split(kernel_.grid);
+        row_lanes();
+        break;
+      case TileKind::Columns:
+        tile_lanes(1);
+        column_rows();
+        grid_tile(1);
+        break;
+      case TileKind::Grid:
+        tile_lanes(mapping_.tile.size());
+        grid_tile(mapping_.tile.size());
+        break;
     }
+    insts_.stand(outside());
     return stages();
+  }
+
+  /// The name of the lanes inside of an axis, "" where the tile has no others.
+  std::string mask_of(std::size_t d, sym::Expr extent) const {
+    const std::optional<i64> points = syms_.as_const(extent);
+    return points && *points > 0 && *points % mapping_.tile[d].extent == 0 ? ""
+                                                                           : str("inside{}", d);
+  }
+  void mask(std::size_t d, const std::string& at, sym::Expr extent) {
+    const std::string name = mask_of(d, extent);
+    if (!name.empty()) body_.line("{} = {} < {}", name, at, index_.print(extent));
+  }
+
+  /// Where straight code stands.
+  Lanes outside() const {
+    if (kind_ == TileKind::None || kind_ == TileKind::Rows) return {};
+    Lanes out;
+    out.place = Place::GridTile;
+    out.zeros = "tile_zeros";
+    const std::size_t dims = kind_ == TileKind::Columns ? 1 : mapping_.tile.size();
+    for (std::size_t d = 0; d < dims; ++d) {
+      out.axes.push_back(mapping_.tile[d].axis);
+      out.masks.push_back(mask_of(d, grid_axis(mapping_.tile[d].axis)->extent));
+    }
+    return out;
   }
 
   /// `rest` into coordinates, the last axis fastest.
@@ -203,7 +270,7 @@ class KernelPrinter {
   }
 
   Status serial() {
-    insts_.set_place(Place::Scalar);
+    insts_.stand({});
     if (kernel_.grid.empty()) return stages();
     sym::Expr points = syms_.constant(1);
     for (const Axis& a : kernel_.grid) points = syms_.mul(points, a.extent);
@@ -216,43 +283,57 @@ class KernelPrinter {
     return Ok{};
   }
 
-  std::string tile_shape() const {
+  /// Lanes along the grid: rank 2 where there are two dims, or rows of columns.
+  void tile_lanes(std::size_t dims) {
+    const bool flat = mapping_.tile.size() == 1;
     std::vector<std::string> extents;
-    for (std::size_t d = mapping_.tile.size(); d-- > 0;)
-      extents.push_back(str("{}", mapping_.tile[d].extent));
-    return "[" + join(extents, ", ", [](const std::string& s) { return s; }) + "]";
-  }
-
-  void tile_lanes() {
-    for (std::size_t d = 0; d < mapping_.tile.size(); ++d) {
-      const char* along = mapping_.tile.size() == 1 ? "" : d == 0 ? "[None, :]" : "[:, None]";
+    for (std::size_t d = dims; d-- > 0;) extents.push_back(str("{}", mapping_.tile[d].extent));
+    if (!flat && dims == 1) extents.insert(extents.begin(), "1");
+    for (std::size_t d = 0; d < dims; ++d)
       body_.line("lane{} = tl.cast(tl.arange(0, {}), {}){}", d, mapping_.tile[d].extent,
-                 index_.type(), along);
+                 index_.type(),
+                 flat     ? ""
+                 : d == 0 ? "[None, :]"
+                          : "[:, None]");
+    body_.line("tile_zeros = tl.zeros([{}], {})", list(extents), index_.type());
+  }
+
+  /// Lanes along the loops, for each different row; a row that is one tile is there at once.
+  void row_lanes() {
+    std::set<std::size_t> known;
+    for (const Stage& s : kernel_.stages) {
+      if (s.loop.empty() || !known.insert(*tile_of(s)).second) continue;
+      const std::size_t d = *tile_of(s);
+      body_.line("lane{} = tl.cast(tl.arange(0, {}), {})", d, mapping_.tile[d].extent,
+                 index_.type());
+      body_.line("zeros{} = tl.zeros([{}], {})", d, mapping_.tile[d].extent, index_.type());
+      index_.name(s.loop[0].var, str("r{}", d));
+      if (mapping_.chunk > 0) continue;
+      const std::string extent = index_.print(s.loop[0].extent);
+      if (syms_.range(s.loop[0].extent).lo < 1)
+        body_.line("any_inside{} = tl.cast({}, {}) > 0", d, extent, index_.type());
+      body_.line("r{0} = lane{0}", d);
+      mask(d, str("r{}", d), s.loop[0].extent);
     }
-    body_.line("tile_zeros = tl.zeros({}, {})", tile_shape(), index_.type());
   }
 
-  void row_tile() {
-    tile_lanes();
-    const Axis* row = nullptr;
-    for (const Stage& s : kernel_.stages)
-      if (!s.loop.empty()) row = &s.loop[0];
-    index_.name(row->var, "r0");
-    if (mapping_.chunk > 0) return;
-    if (syms_.range(row->extent).lo < 1)
-      body_.line("any_inside = tl.cast({}, {}) > 0", index_.print(row->extent), index_.type());
-    body_.raw_line("r0 = lane0");
-    body_.line("{} = r0 < {}", InstPrinter::mask_name(0), index_.print(row->extent));
+  void column_rows() {
+    for (std::size_t d = 1; d < mapping_.tile.size(); ++d) {
+      body_.line("lane{} = tl.cast(tl.arange(0, {}), {})[:, None]", d, mapping_.tile[d].extent,
+                 index_.type());
+      body_.line("zeros{} = tl.zeros([{}, {}], {})", d, mapping_.tile[d].extent,
+                 mapping_.tile[0].extent, index_.type());
+      index_.name(mapping_.tile[d].axis, str("r{}", d));
+    }
   }
 
-  /// The tiles' blocks are the fastest coordinates of a program, then the other axes of the grid.
-  void grid_tile() {
-    tile_lanes();
-    for (std::size_t d = 0; d < mapping_.tile.size(); ++d) {
+  /// The blocks of the tile's first `dims` axes are the fastest coordinates of a program, then the
+  /// other axes of the grid.
+  void grid_tile(std::size_t dims) {
+    for (std::size_t d = 0; d < dims; ++d) {
       const TileDim& t = mapping_.tile[d];
       const std::string extent = index_.print(grid_axis(t.axis)->extent), p = index_.print(t.axis);
-      const bool last =
-          d + 1 == mapping_.tile.size() && kernel_.grid.size() == mapping_.tile.size();
+      const bool last = d + 1 == dims && kernel_.grid.size() == dims;
       if (last) {
         body_.line("{} = rest * {} + lane{}", p, t.extent, d);
       } else {
@@ -260,7 +341,7 @@ class KernelPrinter {
         body_.line("{0} = rest % blocks{1} * {2} + lane{1}", p, d, t.extent);
         body_.line("rest = rest // blocks{}", d);
       }
-      body_.line("{} = {} < {}", InstPrinter::mask_name(d), p, extent);
+      mask(d, p, grid_axis(t.axis)->extent);
     }
     std::vector<Axis> others;
     for (const Axis& a : kernel_.grid) {
@@ -290,12 +371,17 @@ class KernelPrinter {
     axes.insert(axes.end(), s.loop.begin(), s.loop.end());
     insts_.set_positions(row_major(s.loop), row_major(axes));
     if (s.loop.empty()) return instructions(s);
-    if (rows()) return row_loop(s, number);
+    if (const std::optional<std::size_t> d = tile_of(s)) return row_loop(s, number, *d);
     insts_.declare_carried(s);
+    sym::Expr points = syms_.constant(1);
+    for (const Axis& a : s.loop) points = syms_.mul(points, a.extent);
+    const bool unrolled = syms_.as_const(points) && *syms_.as_const(points) <= kMostUnrolled;
     for (std::size_t a = 0; a < s.loop.size(); ++a) {
       const std::string r = str("r{}_{}", number, a);
       index_.name(s.loop[a].var, r);
-      body_.line("for i_{} in range(0, {}):", r, index_.print(s.loop[a].extent));
+      // Windows are unrolled, so that their loads are on the way together.
+      body_.line("for i_{} in {}range(0, {}):", r, unrolled ? "tl.static_" : "",
+                 index_.print(s.loop[a].extent));
       body_.indent();
       body_.line("{0} = tl.cast(i_{0}, {1})", r, index_.type());
     }
@@ -304,20 +390,32 @@ class KernelPrinter {
     return Ok{};
   }
 
-  Status row_loop(const Stage& s, std::size_t number) {
+  /// A loop along rows of the tile.
+  Status row_loop(const Stage& s, std::size_t number, std::size_t d) {
+    const std::string extent = index_.print(s.loop[0].extent);
+    const i64 length = mapping_.tile[d].extent;
     const bool chunks = mapping_.chunk > 0;
-    insts_.set_place(chunks ? Place::RowChunk : Place::RowTile);
+    Lanes lanes = outside();
+    lanes.place = !rows() ? Place::ColumnChunk : chunks ? Place::RowChunk : Place::RowTile;
+    lanes.axes.push_back(s.loop[0].var);
+    lanes.masks.push_back(mask_of(d, s.loop[0].extent));
+    lanes.extent = extent;
+    lanes.point_zeros = lanes.zeros;
+    lanes.zeros = str("zeros{}", d);
+    lanes.rows = length;
+    lanes.columns = rows() ? 0 : mapping_.tile[0].extent;
+    lanes.has_elements = syms_.range(s.loop[0].extent).lo >= 1;
+    insts_.stand(std::move(lanes));
     insts_.declare_carried(s);
     if (chunks) {
-      const std::string extent = index_.print(s.loop[0].extent);
-      body_.line("for chunk{} in range(0, {}, {}):", number, extent, mapping_.chunk);
+      body_.line("for chunk{} in range(0, {}, {}):", number, extent, length);
       body_.indent();
-      body_.line("r0 = tl.cast(chunk{}, {}) + lane0", number, index_.type());
-      body_.line("{} = r0 < {}", InstPrinter::mask_name(0), extent);
+      body_.line("r{0} = tl.cast(chunk{1}, {2}) + lane{0}", d, number, index_.type());
+      mask(d, str("r{}", d), s.loop[0].extent);
     }
     COIL_TRY(instructions(s));
     if (chunks) body_.dedent();
-    insts_.set_place(Place::Scalar);
+    insts_.stand(outside());
     return Ok{};
   }
 
@@ -328,35 +426,79 @@ class KernelPrinter {
     return Ok{};
   }
 
+  static constexpr i64 kMostUnrolled = 16;  // points of a loop
   static constexpr i64 kSlack =
       4;  // points of tiles that stick out of the grid, and sums of two positions
 
   const Kernel& kernel_;
   const Mapping& mapping_;
+  TileKind kind_;
   sym::Arena& syms_;
   std::string name_;
   TextWriter functions_, body_;
   IndexPrinter index_;
   InstPrinter insts_;
+  u32 sites_before_ = 0;
+  std::string narrow_if_;  // on the host: indices fit in 32 bits
 };
+
+/// One entry of LAUNCHES.
+std::string table_entry(const GpuKernel& k, const std::string& launches, u32 sites) {
+  const Kernel& whole = k.whole;
+  std::vector<std::string> buffers, scalars, sizes, scratch;
+  for (const KernelBuffer& b : whole.buffers)
+    if (!b.kept)
+      buffers.push_back(
+          str("({}, \"{}\", {})", quoted(b.name), name(b.dtype), b.written ? "True" : "False"));
+  IndexPrinter index(*whole.syms);
+  for (std::size_t i = 0; i < whole.symbols.size(); ++i)
+    index.name(whole.symbols[i], str("s{}", i));
+  std::vector<std::pair<sym::Expr, sym::Expr>> values;
+  for (const GpuKernel::Size& s : k.sizes) {
+    sizes.push_back(str("({}, lambda {}: {})", quoted(whole.syms->var(s.symbol).name),
+                        symbol_list(whole), index.print(s.value, Spell::Host)));
+    values.push_back({s.symbol, s.value});
+  }
+  for (u32 s : whole.scalars) scalars.push_back(str("{}", s));
+  for (const KernelBuffer& b : k.scratch) {
+    const sym::Expr elements = whole.syms->substitute(whole.syms->product(b.shape), values);
+    scratch.push_back(str("({}, \"{}\", lambda {}: {})", quoted(b.name), name(b.dtype),
+                          symbol_list(whole), index.print(elements, Spell::Host)));
+  }
+  std::string out = str("    {}: dict(\n", quoted(whole.name));
+  out += str("        buffers=[{}],\n", list(buffers));
+  out += str("        symbols=[{}],\n        scalars=[{}],\n", symbol_names(whole), list(scalars));
+  if (!sizes.empty()) out += str("        sizes=[{}],\n", list(sizes));
+  if (!scratch.empty()) out += str("        scratch=[{}],\n", list(scratch));
+  out += str("        sites={},\n        launches=[\n{}        ]),\n", sites, launches);
+  return out;
+}
 
 }  // namespace
 
-Result<std::string> print_module(std::span<const Kernel> kernels) {
-  std::string functions, launches;
-  std::map<std::string, int> taken;
-  for (const Kernel& k : kernels) {
-    std::string name = python_name(k.name);
-    if (const int before = taken[name]++; before > 0) name += str("_{}", before);
-    KernelPrinter printer(k, name);
-    Result<std::string> text = printer.run();
-    if (!text.ok()) return in_context(str("kernel {} for triton", k.name), text.error());
-    for (const std::string& f : k.from) functions += str("# {}\n", f);
-    functions += *text + "\n\n";
-    launches += printer.launch();
+Result<std::string> print_module(std::span<const GpuKernel> kernels) {
+  std::string functions, table;
+  std::set<std::string> taken;
+  for (const GpuKernel& k : kernels) {
+    for (const std::string& f : k.whole.from) functions += str("# {}\n", f);
+    std::string launches;
+    u32 sites = 0;
+    for (std::size_t l = 0; l < k.launches.size(); ++l) {
+      const Kernel& launch = k.launches[l];
+      const std::string plain = python_name(launch.name);
+      std::string name = plain;
+      for (int other = 0; !taken.insert(name).second; ++other) name = str("{}_{}", plain, other);
+      KernelPrinter printer(launch, name, k.sites_before[l]);
+      Result<std::string> text = printer.run();
+      if (!text.ok()) return in_context(str("kernel {} for triton", k.whole.name), text.error());
+      functions += *text + "\n\n";
+      launches += printer.launch();
+      sites = std::max(sites, printer.sites());
+    }
+    table += table_entry(k, launches, sites);
   }
   return str("import triton\nimport triton.language as tl\n\n\n{}{}LAUNCHES = {{\n{}}}\n",
-             prelude_for(functions), functions, launches);
+             prelude_for(functions), functions, table);
 }
 
 }  // namespace coil::triton

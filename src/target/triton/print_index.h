@@ -2,6 +2,8 @@
 // Index expressions in generated Triton source, and whether 32 bits hold them.
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "kernel/kernel.h"
@@ -34,5 +36,12 @@ class IndexPrinter {
 
 /// Whether `e` and all that it is computed from lie within 32 bits, by the ranges of its variables.
 bool fits_in_32_bits(const sym::Arena& syms, sym::Expr e);
+
+/// An extent that is no smaller, and simple: of a minimum, the operand that is no expression.
+sym::Expr extent_at_most(const sym::Arena& syms, sym::Expr extent);
+
+/// What none of the expressions, nor what they are computed from, exceeds in magnitude, in terms of
+/// the kernel's sizes; nothing where a variable has no bound.
+std::optional<sym::Expr> largest_at_launch(const Kernel& kernel, std::span<const sym::Expr> all);
 
 }  // namespace coil::triton

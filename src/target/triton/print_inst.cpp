@@ -49,14 +49,15 @@ std::string_view atomic_of(StoreCombine combine) {
 }  // namespace
 
 InstPrinter::InstPrinter(const Kernel& kernel, IndexPrinter& index, std::string name,
-                         TextWriter& functions, TextWriter& out)
+                         TextWriter& functions, TextWriter& out, u32 sites_before)
     : kernel_(kernel),
       syms_(*kernel.syms),
       index_(index),
       name_(std::move(name)),
       functions_(functions),
       out_(out),
-      lanes_(kernel.val_dtypes.size()) {
+      lanes_(kernel.val_dtypes.size()),
+      sites_(sites_before) {
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
       if (i.kind == KernelOp::Load ||
@@ -67,25 +68,25 @@ InstPrinter::InstPrinter(const Kernel& kernel, IndexPrinter& index, std::string 
 /// Whether the expression is a tile at this place.
 bool InstPrinter::varies(sym::Expr e) const {
   if (!in_tile()) return false;
-  for (const TileDim& t : kernel_.mapping.tile)
-    if (uses(e, t.axis)) return true;
+  for (sym::Expr axis : at_.axes)
+    if (uses(e, axis)) return true;
   for (sym::Expr n : index_lanes_)
     if (uses(e, n)) return true;
   return false;
 }
 
-/// Whether the row is known to have an element, so that what is common to all of them may be read.
-bool InstPrinter::row_has_elements() const {
-  for (const Stage& s : kernel_.stages)
-    if (!s.loop.empty() && syms_.range(s.loop[0].extent).lo < 1) return false;
-  return true;
-}
-
 /// The mask of the whole tile.
 std::string InstPrinter::all_inside() const {
   std::string out;
-  for (std::size_t d = 0; d < kernel_.mapping.tile.size(); ++d) out = both(out, mask_name(d));
+  for (const std::string& mask : at_.masks) out = both(out, mask);
   return out;
+}
+
+/// A value, which may be one for all lanes, as a whole tile with `other` outside of the row.
+std::string InstPrinter::tile_of(const std::string& value, const std::string& other) const {
+  std::string inside = all_inside();
+  if (inside.empty() || at_.axes.size() > 1) inside = both(str("({} == 0)", at_.zeros), inside);
+  return str("tl.where({}, {}, {})", inside, value, other);
 }
 
 Status InstPrinter::print(const KernelInst& k) {
@@ -138,7 +139,7 @@ Status InstPrinter::define_op(const Inst& inst) {
 
 /// Whether a kept row is a value: the row is one tile.
 bool InstPrinter::is_register(const KernelInst& k) const {
-  return kernel_.buffers[k.buffer].kept && place_ == Place::RowTile;
+  return kernel_.buffers[k.buffer].kept && at_.place == Place::RowTile;
 }
 
 Result<InstPrinter::Access> InstPrinter::access(const KernelInst& k) {
@@ -153,18 +154,18 @@ Result<InstPrinter::Access> InstPrinter::access(const KernelInst& k) {
     // A tile is read where its address varies, and written as a whole.
     const bool whole = is_store || (guarded && varies(k.inst.mask));
     bool widen = whole;
-    for (std::size_t d = 0; d < kernel_.mapping.tile.size(); ++d) {
-      const bool used = uses(at, kernel_.mapping.tile[d].axis);
-      if (used || whole) out.mask = both(out.mask, mask_name(d));
-      widen &= !used || kernel_.mapping.tile.size() > 1;
+    for (std::size_t d = 0; d < at_.axes.size(); ++d) {
+      const bool used = uses(at, at_.axes[d]);
+      if (used || whole) out.mask = both(out.mask, at_.masks[d]);
+      widen &= !used || at_.axes.size() > 1;
     }
     for (sym::Expr n : index_lanes_)
       if (uses(at, n) && !whole) out.mask = both("", all_inside());
     if (is_store && !varies(at) && !b.kept && k.inst.store_combine == StoreCombine::None)
       return error("all of a tile stores to one element of %{}", b.name);
-    if (widen) out.offset = str("{} + tile_zeros", out.offset);
-    if (out.mask.empty() && place_ == Place::RowTile && !row_has_elements())
-      out.mask = "any_inside";
+    if (widen) out.offset = str("{} + {}", out.offset, at_.zeros);
+    if (out.mask.empty() && at_.place == Place::RowTile && !at_.has_elements)
+      out.mask = "any_" + at_.masks[0];
   }
   for (const auto& [n, ok] : checked_)
     if (uses(at, n)) out.mask = both(out.mask, ok);
@@ -174,8 +175,8 @@ Result<InstPrinter::Access> InstPrinter::access(const KernelInst& k) {
 
 /// Scratch of a program in memory: a row of it for each of a tile's grid points, interleaved.
 Result<InstPrinter::Access> InstPrinter::kept_access(const KernelInst& k, Access plain) const {
-  if (place_ != Place::GridTile) return plain;
-  if (kernel_.mapping.tile.size() != 1)
+  if (at_.place != Place::GridTile && at_.place != Place::ColumnChunk) return plain;
+  if (at_.place == Place::GridTile && at_.axes.size() != 1)
     return error("a kept row in a tile of rank 2 has no spelling");
   const sym::Expr at = address(syms_, kernel_.buffers[k.buffer].layout, k.inst.index);
   plain.offset = str("{} * {} + lane0", index_.print(at), kernel_.mapping.tile[0].extent);
@@ -191,7 +192,7 @@ Status InstPrinter::load(const KernelInst& k) {
   std::string text;
   bool lanes = varies(at) || guard_varies || (kernel_.buffers[k.buffer].kept && in_tile());
   if (is_register(k)) {
-    if (!kept_.contains(k.buffer) || at != kernel_.mapping.tile[0].axis)
+    if (!kept_.contains(k.buffer) || at != at_.axes[0])
       return error("kept row %{} is read out of place", kernel_.buffers[k.buffer].name);
     text = kept_[k.buffer];
   } else {
@@ -213,8 +214,7 @@ Status InstPrinter::store(const KernelInst& k) {
   const KernelBuffer& b = kernel_.buffers[k.buffer];
   if (is_register(k)) {
     const sym::Expr at = address(syms_, b.layout, inst.index);
-    if (inst.mask.valid() || inst.store_combine != StoreCombine::None ||
-        at != kernel_.mapping.tile[0].axis)
+    if (inst.mask.valid() || inst.store_combine != StoreCombine::None || at != at_.axes[0])
       return error("kept row %{} is written in part or out of place", b.name);
     kept_[k.buffer] = str("kept{}", k.buffer);
     // Through memory it would be rounded to its dtype; values of that dtype already are.
@@ -277,11 +277,11 @@ void InstPrinter::index(const KernelInst& k) {
   const std::string on = both(in_tile() ? all_inside() : "", guard);
   const std::string bad = on.empty() ? str("{} == 0", ok) : str("({}) & ({} == 0)", on, ok);
   const std::string word =
-      in_tile() ? str("faults + ({} + tile_zeros)", site) : str("faults + {}", site);
+      in_tile() ? str("faults + ({} + {})", site, at_.zeros) : str("faults + {}", site);
   const std::string position = point_.valid() ? index_.print(point_) : "0";
   out_.line(
       "tl.atomic_max({}, 0x7fffffffffffffff - tl.cast({}{}, tl.int64), mask={}, sem=\"relaxed\")",
-      word, position, in_tile() ? " + tile_zeros" : "", bad);
+      word, position, in_tile() ? " + " + at_.zeros : "", bad);
   // A masked-off index is 0, unchecked.
   const std::string used = both(ok, guard);
   out_.line("{} = tl.cast(tl.where({}, {}, 0), {})", n, used, n, index_.type());
@@ -293,21 +293,24 @@ void InstPrinter::index(const KernelInst& k) {
 
 // ---- reductions and scans ----
 
-std::string InstPrinter::full(const ops::Scalar& value) const {
+std::string InstPrinter::full(const ops::Scalar& value, const std::string& zeros) const {
   if (!in_tile()) return literal(value);
-  return str("tl.where(tile_zeros == 0, {0}, {0})", literal(value));
+  return str("tl.where({0} == 0, {1}, {1})", zeros, literal(value));
 }
 
 /// Prints a combine as a function, once: left values, then right values.
 Result<std::string> InstPrinter::combine_function(u32 combine) {
   if (const auto it = combines_.find(combine); it != combines_.end()) return it->second;
-  const ops::Combine& c = kernel_.combines[combine];
+  return combines_[combine] =
+             COIL_TRY(function_of(kernel_.combines[combine], str("{}_combine{}", name_, combine)));
+}
+
+Result<std::string> InstPrinter::function_of(const ops::Combine& c, const std::string& function) {
   std::vector<std::string> values;
   for (const char* side : {"a", "b"})
     for (std::size_t i = 0; i < c.values.size(); ++i) values.push_back(str("{}{}", side, i));
   std::vector<DType> dtypes = c.values;
   dtypes.insert(dtypes.end(), c.values.begin(), c.values.end());
-  const std::string function = str("{}_combine{}", name_, combine);
   functions_.raw_line("@triton.jit");
   functions_.line("def {}({}):", function, comma(values));
   functions_.indent();
@@ -329,7 +332,6 @@ Result<std::string> InstPrinter::combine_function(u32 combine) {
   functions_.line("return {}", comma(results));
   functions_.dedent();
   functions_.raw_line("\n");
-  combines_[combine] = function;
   return function;
 }
 
@@ -357,17 +359,21 @@ Result<std::vector<std::string>> InstPrinter::lift(const Inst& inst) {
 }
 
 void InstPrinter::declare_carried(const Stage& s) {
-  if (place_ == Place::RowTile) return;
+  if (at_.place == Place::RowTile) return;
   for (const KernelInst& i : s.insts) {
     if (i.kind != KernelOp::Accumulate && i.kind != KernelOp::Scan) continue;
     const ops::Combine& c = kernel_.combines[i.inst.combine];
     for (std::size_t v = 0; v < c.values.size(); ++v) {
-      const bool is_scan = i.kind == KernelOp::Scan;
-      const std::string name =
-          is_scan ? str("carry{}_{}", i.inst.results[0].index, v) : str("a{}_{}", i.accumulator, v);
+      if (i.kind == KernelOp::Accumulate) {
+        out_.line("a{}_{} = {}", i.accumulator, v, full(c.identity[v], at_.zeros));
+        continue;
+      }
       // A scan along the tile carries one value from chunk to chunk.
-      out_.line("{} = {}", name,
-                is_scan && in_row() ? literal(c.identity[v]) : full(c.identity[v]));
+      const std::string first = at_.place == Place::RowChunk ? literal(c.identity[v])
+                                : at_.place == Place::ColumnChunk
+                                    ? full(c.identity[v], at_.point_zeros)
+                                    : full(c.identity[v], at_.zeros);
+      out_.line("carry{}_{} = {}", i.inst.results[0].index, v, first);
     }
   }
 }
@@ -379,17 +385,19 @@ std::vector<std::string> InstPrinter::masked(const ops::Combine& c,
   std::vector<std::string> out;
   for (std::size_t v = 0; v < elements.size(); ++v) {
     out.push_back(str("{}_{}", prefix, v));
-    out_.line("{} = tl.where({}, {}, {})", out[v], all_inside(), elements[v],
-              literal(c.identity[v]));
+    out_.line("{} = {}", out[v], tile_of(elements[v], literal(c.identity[v])));
   }
   return out;
 }
 
 Status InstPrinter::accumulate(const KernelInst& k) {
   const ops::Combine& c = kernel_.combines[k.inst.combine];
+  slots_[k.accumulator] = {at_, false};
+  if (at_.place == Place::RowTile && c.name == "welford" && is_float(c.values[0]))
+    return two_passes(k, value_name(k.inst.operands[0]));
   const std::vector<std::string> elements = COIL_TRY(lift(k.inst));
   const std::string prefix = str("a{}", k.accumulator);
-  if (place_ == Place::RowTile) {
+  if (at_.place == Place::RowTile) {
     masked(c, elements, prefix);
     return Ok{};
   }
@@ -397,55 +405,116 @@ Status InstPrinter::accumulate(const KernelInst& k) {
   std::vector<std::string> slots, next, arguments;
   for (std::size_t v = 0; v < c.values.size(); ++v) {
     slots.push_back(str("{}_{}", prefix, v));
-    next.push_back(place_ == Place::RowChunk ? str("next{}_{}", k.accumulator, v) : slots[v]);
+    next.push_back(in_chunk() && !all_inside().empty() ? str("next{}_{}", k.accumulator, v)
+                                                       : slots[v]);
   }
   arguments = slots;
   arguments.insert(arguments.end(), elements.begin(), elements.end());
   out_.line("{} = {}({})", comma(next), function, comma(arguments));
   // Lanes past the end of the row leave their slot as it is.
-  if (place_ == Place::RowChunk)
+  if (next[0] != slots[0])
     for (std::size_t v = 0; v < slots.size(); ++v)
-      out_.line("{0} = tl.where({1}, {2}, {0})", slots[v], all_inside(), next[v]);
+      out_.line("{} = {}", slots[v], tile_of(next[v], slots[v]));
   return Ok{};
 }
 
-/// One value from each tile; Triton's own sums and integer extremes are what the combine says.
+/// A row that is one tile has its mean first, and then the squares of distances from it: two sums,
+/// where the combine divides for every pair.
+Status InstPrinter::two_passes(const KernelInst& k, const std::string& element) {
+  const ops::Combine& c = kernel_.combines[k.inst.combine];
+  const std::optional<ops::Combine> sum = ops::named_combine("sum", c.values[0]);
+  const std::string function = name_ + "_sum_" + std::string(name(c.values[0]));
+  if (folds_.insert(function).second) COIL_TRY(function_of(*sum, function));
+  const std::string fold = fold_function(function, 1);
+  const std::string a = str("a{}", k.accumulator), zero = literal(c.identity[0]);
+  out_.line("{}_2 = tl.cast({}, {})", a, at_.extent, value_type(c.values[0]));
+  out_.line("{0}_0 = divide({1}({2}), tl.maximum({0}_2, 1.0))", a, fold, tile_of(element, zero));
+  out_.line("{0}_1 = {1} - {0}_0", a, element);
+  out_.line("{0}_1 = {1}({2})", a, fold, tile_of(str("{0}_1 * {0}_1", a), zero));
+  slots_[k.accumulator].folded = true;
+  return Ok{};
+}
+
+/// Slots along the loop by halves, as Tree does: the same bits whatever the layout of the tile. The
+/// name of a function of as many tiles.
+std::string InstPrinter::fold_function(const std::string& combine, std::size_t values) {
+  const std::string function = str("{}_fold{}", combine, at_.rows);
+  if (!folds_.insert(function).second) return function;
+  std::vector<std::string> tiles, halves;
+  const std::string across = at_.columns > 0 ? str(", {}", at_.columns) : "";
+  for (std::size_t v = 0; v < values; ++v) {
+    tiles.push_back(str("a{}", v));
+    halves.push_back(str("tl.reshape(a{}, [2, {} >> step{}])", v, at_.rows / 2, across));
+  }
+  const auto tuple = [&](const std::vector<std::string>& all) {
+    return all.size() == 1 ? all[0] : str("({})", comma(all));
+  };
+  int steps = 0;
+  while ((at_.rows >> (steps + 1)) > 1) ++steps;
+  functions_.raw_line("@triton.jit");
+  functions_.line("def {}({}):", function, comma(tiles));
+  functions_.indent();
+  if (steps > 0) {
+    functions_.line("for step in tl.static_range({}):", steps);
+    functions_.indent();
+    functions_.line("{} = tl.reduce({}, 0, {})", comma(tiles), tuple(halves), combine);
+    functions_.dedent();
+  }
+  if (at_.columns == 0 || at_.rows > 1)
+    functions_.line("{} = tl.reduce({}, 0, {})", comma(tiles), tuple(tiles), combine);
+  std::vector<std::string> results = tiles;
+  if (at_.columns > 0)
+    for (std::string& r : results) r = str("tl.reshape({}, [1{}])", r, across);
+  functions_.line("return {}", comma(results));
+  functions_.dedent();
+  functions_.raw_line("\n");
+  return function;
+}
+
+/// One value from the slots along the loop. Where the order cannot be seen Triton's own is taken.
 Result<std::vector<std::string>> InstPrinter::reduced(u32 combine,
                                                       const std::vector<std::string>& tiles) {
   const ops::Combine& c = kernel_.combines[combine];
   const DType dtype = c.values[0];
-  const std::string type = value_type(dtype);
+  const auto whole = [&](const std::string& value) {
+    return at_.columns > 0 ? str("tl.reshape({}, [1, {}])", value, at_.columns) : value;
+  };
   const bool extreme = c.name == "max" || c.name == "min";
-  if (c.name == "sum" && !is_bool(dtype))
-    return std::vector<std::string>{str("tl.cast(tl.sum({}, axis=0), {})", tiles[0], type)};
   if (is_bool(dtype) && tiles.size() == 1 && (extreme || c.name == "any" || c.name == "all")) {
     const char* function = c.name == "max" || c.name == "any" ? "max" : "min";
     return std::vector<std::string>{
-        str("tl.{}(tl.cast({}, tl.int32), axis=0) != 0", function, tiles[0])};
+        whole(str("tl.{}(tl.cast({}, tl.int32), axis=0)", function, tiles[0])) + " != 0"};
   }
-  if (extreme && is_int(dtype))
-    return std::vector<std::string>{str("tl.cast(tl.{}({}, axis=0), {})", c.name, tiles[0], type)};
+  if ((extreme || c.name == "sum") && is_int(dtype))
+    return std::vector<std::string>{
+        whole(str("tl.cast(tl.{}({}, axis=0), {})", c.name, tiles[0], value_type(dtype)))};
   const std::string function = COIL_TRY(combine_function(combine));
-  if (tiles.size() == 1)
-    return std::vector<std::string>{str("tl.reduce({}, 0, {})", tiles[0], function)};
+  const std::string fold = fold_function(function, tiles.size());
+  const std::string call = str("{}({})", fold, comma(tiles));
+  if (tiles.size() == 1) return std::vector<std::string>{call};
   std::vector<std::string> out;
   const u32 number = temporaries_++;
   for (std::size_t v = 0; v < tiles.size(); ++v) out.push_back(str("t{}_{}", number, v));
-  out_.line("{} = tl.reduce(({}), 0, {})", comma(out), comma(tiles), function);
+  out_.line("{} = {}", comma(out), call);
   return out;
 }
 
 Status InstPrinter::finish(const KernelInst& k) {
-  std::vector<std::string> slots;
+  std::vector<std::string> values;
   for (std::size_t v = 0; v < k.inst.results.size(); ++v)
-    slots.push_back(str("a{}_{}", k.accumulator, v));
-  const bool in_grid_tile = place_ == Place::GridTile;
-  // Tiles along the row end here; slots of a grid's points, and of a single point, are the results.
-  const bool along_row = !kernel_.mapping.tile.empty() && !in_grid_tile;
-  const std::vector<std::string> values =
-      along_row ? COIL_TRY(reduced(k.inst.combine, slots)) : slots;
-  for (std::size_t v = 0; v < values.size(); ++v)
-    define(k.inst.results[v], values[v], in_grid_tile);
+    values.push_back(str("a{}_{}", k.accumulator, v));
+  // Slots of a grid's points, and of a single point, are the results.
+  const Slots& slots = slots_.at(k.accumulator);
+  const Lanes here = at_;
+  const Place from = slots.lanes.place;
+  if (!slots.folded && from != Place::GridTile && from != Place::Scalar) {
+    at_ = slots.lanes;
+    Result<std::vector<std::string>> folded = reduced(k.inst.combine, values);
+    at_ = here;
+    if (!folded.ok()) return folded.error();
+    values = std::move(*folded);
+  }
+  for (std::size_t v = 0; v < values.size(); ++v) define(k.inst.results[v], values[v], in_tile());
   return Ok{};
 }
 
@@ -465,7 +534,7 @@ Status InstPrinter::scan(const KernelInst& k) {
     all.insert(all.end(), right.begin(), right.end());
     return str("{}({})", function, comma(all));
   };
-  if (!in_row()) {
+  if (!along_loop()) {
     out_.line("{} = {}", comma(carry), call(elements));
     for (std::size_t v = 0; v < results.size(); ++v) out_.line("{} = {}", results[v], carry[v]);
     return Ok{};
@@ -473,7 +542,7 @@ Status InstPrinter::scan(const KernelInst& k) {
   const std::vector<std::string> tiles = masked(c, elements, str("e{}", number));
   const std::string tuple = tiles.size() == 1 ? tiles[0] : str("({})", comma(tiles));
   out_.line("{} = tl.associative_scan({}, 0, {})", comma(results), tuple, function);
-  if (place_ == Place::RowTile) return Ok{};
+  if (at_.place == Place::RowTile) return Ok{};
   out_.line("{} = {}", comma(results), call(results));
   const std::vector<std::string> totals = COIL_TRY(reduced(k.inst.combine, tiles));
   out_.line("{} = {}", comma(carry), call(totals));

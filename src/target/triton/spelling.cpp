@@ -51,8 +51,7 @@ std::string fill_in(std::string_view pattern, std::span<const std::string> opera
 
 /// Rounds to a narrow float and widens again: values of that dtype are held in f32.
 std::string through_narrow(DType to, const std::string& f32) {
-  if (to == DType::bf16) return str("round_bf16({})", f32);
-  return str("tl.cast(tl.cast({}, tl.float16), tl.float32)", f32);
+  return str("tl.cast(tl.cast({}, {}), tl.float32)", f32, memory_type(to));
 }
 
 std::string cast_text(DType from, DType to, const std::string& v) {
@@ -140,8 +139,8 @@ std::string from_memory(DType dtype, const std::string& loaded) {
 
 std::string to_memory(DType dtype, const std::string& value) {
   if (is_bool(dtype)) return str("tl.cast({}, tl.uint8)", value);
-  if (dtype == DType::bf16) return str("tl.cast(round_bf16({}), tl.bfloat16)", value);
-  if (dtype == DType::f16) return str("tl.cast({}, tl.float16)", value);
+  if (dtype == DType::bf16 || dtype == DType::f16)
+    return str("tl.cast({}, {})", value, memory_type(dtype));
   return value;
 }
 

@@ -200,15 +200,6 @@ def round_even(x):
 
 
 @triton.jit
-def round_bf16(x):
-    # f32 rounded to the nearest bf16, as f32: the conversion that follows loses nothing.
-    bits = x.to(tl.uint32, bitcast=True)
-    rounded = bits + 32767 + ((bits >> 16) & 1)
-    rounded = tl.where(x != x, bits | 4194304, rounded) & 4294901760
-    return rounded.to(tl.uint32).to(tl.float32, bitcast=True)
-
-
-@triton.jit
 def float_to_u64(x):
     # Negative numbers wrap.
     return tl.where(x < 0, tl.cast(tl.cast(tl.where(x < 0, x, x * 0.0), tl.int64), tl.uint64),
