@@ -12,6 +12,7 @@
 #include "lower/lower.h"
 #include "passes/passes.h"
 #include "plan/build.h"
+#include "runtime/plan_format.h"
 #include "target/cpp/print.h"
 #include "target/cpp/toolchain.h"
 

@@ -15,7 +15,7 @@ namespace {
 // cost up to 37% where warps wait for each other, so that a row of 512 is one warp's.
 constexpr i64 kPointwiseTile = 1024;  // grid points of a program without loops
 constexpr i64 kPointwiseOfThread = 8;
-constexpr i64 kWindowTile = 512;  // grid points of a program that walks short rows
+constexpr i64 kWindowTile = 256;  // grid points of a program that walks short rows
 constexpr i64 kWindowOfThread = 4;
 constexpr i64 kReducedOfThread = 16;  // elements of a row or of columns
 constexpr i64 kColumnTile = 4096;     // elements at once of columns

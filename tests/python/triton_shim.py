@@ -14,10 +14,10 @@ def _combine(operation, left, right, dtypes):
 
 
 def _reduce_by_halves(self, inputs):
-    """As ReduceOps.generic_reduce along the first dim, which takes one element at a time and seconds a row."""
+    """As ReduceOps.generic_reduce, which takes one element at a time and seconds a row."""
     dtypes = [i.dtype for i in inputs]
-    data = [i.handle.data for i in inputs]
-    assert self.axis == 0 and not self.keep_dims
+    data = [np.moveaxis(i.handle.data, self.axis, 0) for i in inputs]
+    assert not self.keep_dims
     while len(data[0]) > 1:
         half = len(data[0]) // 2
         data = _combine(self, [d[:half] for d in data], [d[half:] for d in data], dtypes)
