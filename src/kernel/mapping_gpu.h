@@ -21,9 +21,9 @@ TileKind tile_kind(const Kernel& kernel);
 /// one launch; see launches_gpu.h for those that are several.
 ///
 /// The order of a reduction is that of its tile: position r along the loop goes to slot r % (length
-/// of the tile), slots take their elements in rising order and are folded by neighbours at the end:
-/// slot 2l takes 2l + 1, and so on with what is left. It depends on the loop's extent and on where
-/// the lanes are.
+/// of the tile), slots take their elements in rising order and are folded at the end. Along a row
+/// by neighbours: slot 2l takes 2l + 1, and so on with what is left. Of columns by halves: slot l
+/// takes l + length/2. It depends on the loop's extent and on where the lanes are.
 Status map_to_gpu(Kernel& kernel);
 /// Maps a kernel of lines whose length is known at the launch only to tiles of lines, and gives the
 /// condition under which that leaves few lanes idle. For other kernels nothing, and no mapping.

@@ -90,9 +90,10 @@ def test_triton_interpreted(triton_launches, file, kernel):
 
 
 def folded(slots):
-    """By neighbours: slot 2l takes 2l + 1, and so on with what is left."""
+    """Along a row neighbours: slot 2l takes 2l + 1, and so on. Of columns halves: slot l takes l + length/2."""
     while len(slots) > 1:
-        slots = slots[::2] + slots[1::2]
+        half = len(slots) // 2
+        slots = slots[:half] + slots[half:] if slots.ndim > 1 else slots[::2] + slots[1::2]
     return slots[0]
 
 

@@ -435,16 +435,19 @@ Status InstPrinter::two_passes(const KernelInst& k, const std::string& element) 
   return Ok{};
 }
 
-/// Slots along the loop by neighbours: the same bits whatever the layout of the tile, and what a
-/// thread or a warp holds is folded there first. The name of a function of as many tiles.
+/// Slots along the loop in a stated order: the same bits whatever the layout of the tile. First
+/// what a thread or a warp holds: neighbours along a row, halves of columns. The name of a function
+/// of as many tiles.
 std::string InstPrinter::fold_function(const std::string& combine, std::size_t values) {
   const std::string function = str("{}_fold{}", combine, at_.rows);
   if (!folds_.insert(function).second) return function;
   std::vector<std::string> tiles, pairs;
-  const std::string across = at_.columns > 0 ? str(", {}", at_.columns) : "";
+  const bool halves = at_.columns > 0;
+  const std::string across = halves ? str(", {}", at_.columns) : "";
   for (std::size_t v = 0; v < values; ++v) {
     tiles.push_back(str("a{}", v));
-    pairs.push_back(str("tl.reshape(a{}, [{} >> step, 2{}])", v, at_.rows / 2, across));
+    pairs.push_back(halves ? str("tl.reshape(a{}, [2, {} >> step{}])", v, at_.rows / 2, across)
+                           : str("tl.reshape(a{}, [{} >> step, 2])", v, at_.rows / 2));
   }
   const auto tuple = [&](const std::vector<std::string>& all) {
     return all.size() == 1 ? all[0] : str("({})", comma(all));
@@ -457,7 +460,8 @@ std::string InstPrinter::fold_function(const std::string& combine, std::size_t v
   if (steps > 0) {
     functions_.line("for step in tl.static_range({}):", steps);
     functions_.indent();
-    functions_.line("{} = tl.reduce({}, 1, {})", comma(tiles), tuple(pairs), combine);
+    functions_.line("{} = tl.reduce({}, {}, {})", comma(tiles), tuple(pairs), halves ? 0 : 1,
+                    combine);
     functions_.dedent();
   }
   if (at_.columns == 0 || at_.rows > 1)
