@@ -19,6 +19,7 @@ namespace coil {
 struct Environment {
   std::string search_path;  // $PATH, to find a compiler
   std::string cache_dir;    // where compiled objects are kept; "" keeps none
+  std::shared_ptr<runtime::ThreadPool> pool = nullptr;  // null: the model makes one
 };
 
 struct StageTime {
