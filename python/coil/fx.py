@@ -176,7 +176,7 @@ class GraphWriter:
         # Names of constants are the document's: two sub-graphs may have one of the same name.
         self.names[node] = node.name
         self.define(node.name, value)
-        self.document.constants.append(value.detach())
+        self.document.constants.append(value)
         self.document.names.append(node.name)
 
     def add_call(self, node):

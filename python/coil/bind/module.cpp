@@ -12,6 +12,7 @@
 #include "driver/load.h"
 #include "graph/data.h"
 #include "graph/text.h"
+#include "import/functionalize.h"
 #include "import/fx.h"
 #include "import/pt2.h"
 #include "passes/passes.h"
@@ -145,6 +146,9 @@ NB_MODULE(_coil, m) {
                    [](const Program& p) { return p.model.type_differences; })
       .def_prop_ro("warnings", [](const Program& p) { return p.model.warnings; })
       .def("text", &graph_text, "coil's text of the graph.");
+  m.def(
+      "has_op", [](const std::string& op) { return can_import(op, composite_rules()); },
+      nb::arg("op"), "Whether coil takes this op of ATen: \"add.Tensor\", \"relu\".");
   m.def("load", &load_file, nb::arg("path"), "Reads a .pt2 file or coil's text.");
 
   nb::class_<Callable>(m, "Callable", nb::dynamic_attr(), "A compiled graph.")
