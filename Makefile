@@ -10,7 +10,7 @@ PYTHON ?= python3
 TORCH_VERSION ?= 2.15.0
 VENV := .venv
 CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
-FORMATTED = $(shell find src include tools tests bench -type f \
+FORMATTED = $(shell find src include tools python tests bench -type f \
   \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' \) -not -path 'tests/fixtures/*' 2>/dev/null)
 LOGS := build/logs
 

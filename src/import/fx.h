@@ -21,8 +21,8 @@ struct MissingOp {
 };
 
 struct FxProgram {
-  Graph graph;                     // of no use where an op is missing
-  std::vector<MissingOp> missing;  // all of them
+  Graph graph;                                // of no use where an op is missing
+  std::vector<MissingOp> missing;             // all of them
   std::vector<std::string> type_differences;  // where coil's rules disagree with torch's fake run
 };
 

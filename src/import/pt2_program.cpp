@@ -167,8 +167,8 @@ TensorId Pt2ProgramReader::load(const std::string& fqn, const std::string& place
     call.op = "as_strided";
     call.names = {placeholder};
     const sym::Expr offset = graph().syms->constant(view.offset);
-    tensor = builder().view(
-        shared_base(view, fqn), {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
+    tensor = builder().view(shared_base(view, fqn),
+                            {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
   } else {
     const ValueId value = graph().add_value(builder().claim_name(placeholder), view.type);
     const u32 index = static_cast<u32>(graph().constants.size());

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "import/guards.h"
-#include "import/pt2.h"
 #include "import/program_reader.h"
+#include "import/pt2.h"
 #include "import/pt2_inputs.h"
 #include "import/pt2_weights.h"
 

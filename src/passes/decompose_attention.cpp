@@ -59,7 +59,12 @@ Values flash_attention_backward(Composite& c) {
   const ValueId of_scores = c.mul(c.mul(weights, c.sub(of_weights, mean)), scale);
   const ValueId of_query = matmul(c, of_scores, wide("key"));
   const ValueId of_key = matmul(c, turned(of_scores), wide("query"));
-  return {c.to(of_query, narrow), c.to(of_key, narrow), c.to(of_value, narrow)};
+  // Laid out as (batch, position, head, width).
+  const auto finished = [&](ValueId v) {
+    const ValueId rows = c.permute(c.to(v, narrow), {0, 2, 1, 3});
+    return c.permute(c.call("clone", {rows, MemoryFormat::Contiguous}), {0, 2, 1, 3});
+  };
+  return {finished(of_query), finished(of_key), finished(of_value)};
 }
 
 struct Gates {

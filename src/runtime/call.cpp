@@ -108,8 +108,8 @@ Result<std::vector<Value>> PendingCall::make_outputs() {
       case PlanOutput::Kind::Tensor: out.push_back(COIL_TRY(owned_window(o))); break;
       case PlanOutput::Kind::AliasOfInput: {
         Tensor t = COIL_TRY(frame_.window(o));
-        t.owner = copied_[o.target] ? frame_.owner_of(t.data)
-                                    : std::get<Tensor>(inputs_[o.target]).owner;
+        t.owner =
+            copied_[o.target] ? frame_.owner_of(t.data) : std::get<Tensor>(inputs_[o.target]).owner;
         out.push_back(t);
         break;
       }

@@ -131,6 +131,33 @@ def test_bert_trains():
     check_training(bert(), torch.randint(0, 30000, (2, 16)))
 
 
+@pytest.mark.parametrize("layer, shape", [
+    (lambda: nn.Conv1d(4, 6, 3, stride=2, padding=1), (2, 4, 11)),
+    (lambda: nn.Conv2d(4, 6, (3, 2), stride=(2, 3), padding=(1, 0), dilation=(1, 2), groups=2), (3, 4, 9, 10)),
+    (lambda: nn.Conv2d(6, 6, 3, groups=6, bias=False), (2, 6, 7, 7)),
+    (lambda: nn.Conv3d(2, 3, 2, stride=2), (2, 2, 4, 5, 6)),
+    (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), (2, 4, 5, 4)),
+    (lambda: nn.MaxPool2d(3, stride=2, padding=1), (2, 3, 9, 8)),
+    (lambda: nn.MultiheadAttention(8, 2, batch_first=True), (2, 5, 8)),
+    (lambda: nn.BatchNorm2d(3), (4, 3, 5, 5)),
+    (lambda: nn.GroupNorm(2, 4), (3, 4, 5)),
+    (lambda: nn.LSTM(3, 4), (5, 2, 3)),
+])
+def test_gradients_of_layers(layer, shape):
+    class Model(nn.Module):
+        """The layer after one with parameters, so that the input needs a gradient, too."""
+
+        def __init__(self):
+            super().__init__()
+            self.shift, self.layer = nn.Parameter(torch.randn(shape)), layer()
+
+        def forward(self, x):
+            x = x + self.shift
+            return self.layer(x, x, x) if isinstance(self.layer, nn.MultiheadAttention) else self.layer(x)
+
+    check_training(Model(), torch.randn(shape))
+
+
 def test_optimizer_steps_lower_the_loss():
     model, x = mlp(), torch.randn(64, 8)
     y = x[:, :4] * 2

@@ -70,9 +70,7 @@ struct Callable::Run {
 
 Callable::Callable(std::shared_ptr<const Torch> torch, std::shared_ptr<Compilation> compilation,
                    std::vector<int> passed)
-    : torch_(std::move(torch)),
-      compilation_(std::move(compilation)),
-      passed_(std::move(passed)) {
+    : torch_(std::move(torch)), compilation_(std::move(compilation)), passed_(std::move(passed)) {
   if (!compilation_->model) {
     interpreter_ = must(make_runner(compilation_));
     return;

@@ -18,8 +18,8 @@ class Callable {
   Callable(std::shared_ptr<const Torch> torch, std::shared_ptr<Compilation> compilation,
            std::vector<int> passed);
 
-  /// The results in order; empties `args`, as AOT Autograd's boxed calls do. Safe from many threads;
-  /// the GIL is free while the program runs.
+  /// The results in order; empties `args`, as AOT Autograd's boxed calls do. Safe from many
+  /// threads; the GIL is free while the program runs.
   nb::list call(nb::list args);
   const Compilation& compilation() const { return *compilation_; }
 
@@ -28,8 +28,8 @@ class Callable {
   struct Block {
     u32 buffer = 0;
     DType dtype = DType::f32;
-    std::size_t output = 0;  // the first one in it, of Plan::outputs
-    bool is_shared = false;  // other outputs lie in it, too
+    std::size_t output = 0;     // the first one in it, of Plan::outputs
+    bool is_shared = false;     // other outputs lie in it, too
     nb::object shape, strides;  // of the tensor, where the plan fixes them and they fill it
   };
   struct Result {

@@ -106,9 +106,8 @@ std::vector<std::pair<std::string, double>> stage_times(const Callable& callable
 NB_MODULE(_coil, m) {
   nb::set_leak_warnings(false);  // compiled functions may outlive the interpreter
   m.doc() = "The compiled part of coil. Use the package coil.";
-  const nb::object base =
-      nb::steal(PyErr_NewExceptionWithDoc("coil.CoilError", "What coil says when it fails.",
-                                          PyExc_RuntimeError, nullptr));
+  const nb::object base = nb::steal(PyErr_NewExceptionWithDoc(
+      "coil.CoilError", "What coil says when it fails.", PyExc_RuntimeError, nullptr));
   m.attr("CoilError") = base;
   nb::exception<CompileFailure>(m, "CompileError", base.ptr());
   nb::exception<RunFailure>(m, "RunError", base.ptr());
@@ -124,10 +123,11 @@ NB_MODULE(_coil, m) {
       .def_static("help", &Options::help, "All options, one a line.");
 
   nb::class_<Session>(m, "Session", "What all compilations of a process share.")
-      .def("__init__",
-           [](Session* self, const std::string& search_path, const std::string& cache_dir,
-              int threads) { new (self) Session(make_session(search_path, cache_dir, threads)); },
-           nb::arg("search_path"), nb::arg("cache_dir"), nb::arg("threads"))
+      .def(
+          "__init__",
+          [](Session* self, const std::string& search_path, const std::string& cache_dir,
+             int threads) { new (self) Session(make_session(search_path, cache_dir, threads)); },
+          nb::arg("search_path"), nb::arg("cache_dir"), nb::arg("threads"))
       .def("import_graph", &import_graph, nb::arg("document"), nb::arg("constants"),
            "Reads an FX graph written as JSON.")
       .def("compile", &compile_program, nb::arg("program"), nb::arg("options"),
@@ -135,15 +135,15 @@ NB_MODULE(_coil, m) {
            "`passed`: by result, the argument that is returned in its place, or -1.");
 
   nb::class_<Program>(m, "Program", "A graph that was read, not yet compiled.")
-      .def_prop_ro("missing",
-                   [](const Program& p) {
-                     std::vector<std::tuple<std::string, std::string, int>> rows;
-                     for (const MissingOp& o : p.missing) rows.emplace_back(o.op, o.place, o.count);
-                     return rows;
-                   },
-                   "Ops that coil has not: name, first place, uses.")
-      .def_prop_ro("type_differences",
-                   [](const Program& p) { return p.model.type_differences; })
+      .def_prop_ro(
+          "missing",
+          [](const Program& p) {
+            std::vector<std::tuple<std::string, std::string, int>> rows;
+            for (const MissingOp& o : p.missing) rows.emplace_back(o.op, o.place, o.count);
+            return rows;
+          },
+          "Ops that coil has not: name, first place, uses.")
+      .def_prop_ro("type_differences", [](const Program& p) { return p.model.type_differences; })
       .def_prop_ro("warnings", [](const Program& p) { return p.model.warnings; })
       .def("text", &graph_text, "coil's text of the graph.");
   m.def(
@@ -162,8 +162,9 @@ NB_MODULE(_coil, m) {
                      for (const Kernel& k : c.compilation().kernels) names.push_back(k.name);
                      return names;
                    })
-      .def_prop_ro("sources", [](const Callable& c) { return c.compilation().sources; },
-                   "Generated C++ by kernel.");
+      .def_prop_ro(
+          "sources", [](const Callable& c) { return c.compilation().sources; },
+          "Generated C++ by kernel.");
 }
 
 }  // namespace coil::python

@@ -36,7 +36,7 @@ class Torch {
   const DlExchangeTable* table_ = nullptr;
   nb::object tensor_type_, parameter_type_, empty_strided_, as_strided_, cpu_;
   nb::object empty_kwnames_;
-  std::vector<nb::object> dtypes_;      // by DType; null where torch has none
+  std::vector<nb::object> dtypes_;       // by DType; null where torch has none
   std::map<PyObject*, DType> by_dtype_;  // torch's dtypes live for ever
   nb::object data_ptr_, shape_, stride_, dtype_, device_, type_, storage_offset_;
 };
