@@ -152,7 +152,7 @@ def reason_of(problem):
         return "missing: " + ", ".join(sorted(op for op, _, _ in ops))
     lines = [line for line in str(inner).splitlines() if line.strip()]
     text = lines[0] if lines else ""
-    text = re.sub(r"^node [^:]*: ", "", text)
+    text = re.sub(r"^node [^(:]*(\([^)]*\))?: ", "", text)
     return f"{type(inner).__name__}: {text[:160]}"
 
 
@@ -364,14 +364,18 @@ def report(rows, full):
             missing.update(reason.removeprefix("missing: ").split(", "))
     out += [f"| `{op}` | {count} |" for op, count in sorted(missing.items(), key=rank)]
     out += ["", "## All failures", "", "| reason | pairs | where |", "| --- | ---: | --- |"]
-    groups = collections.defaultdict(list)
+    groups = collections.defaultdict(lambda: collections.defaultdict(list))
     for reason, op, dtype in failures:
-        groups[reason].append(f"{op} {dtype}")
-    for reason, places in sorted(groups.items(), key=lambda row: (-len(row[1]), row[0])):
+        groups[reason][op].append(dtype)
+    for reason, ops in sorted(groups.items(), key=lambda row: (-pairs_of(row[1]), row[0])):
+        where = "; ".join(f"{op}: {', '.join(dtypes)}" for op, dtypes in sorted(ops.items()))
         text = reason.replace("|", "\\|")
-        shown = ", ".join(sorted(places)[:8]) + (", ..." if len(places) > 8 else "")
-        out.append(f"| {text} | {len(places)} | {shown} |")
+        out.append(f"| {text} | {pairs_of(ops)} | {where} |")
     return "\n".join(out) + "\n"
+
+
+def pairs_of(ops):
+    return sum(map(len, ops.values()))
 
 
 def rank(row):

@@ -43,7 +43,7 @@ std::vector<i64> integers(nb::handle sequence) {
   const Py_ssize_t count = PyTuple_GET_SIZE(sequence.ptr());  // torch.Size is a tuple
   out.reserve(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i)
-    out.push_back(nb::cast<i64>(nb::handle(PyTuple_GET_ITEM(sequence.ptr(), i))));
+    out.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.ptr(), i)));
   return out;
 }
 
@@ -75,8 +75,7 @@ Torch::Torch() {
   shape_ = nb::str("shape");
   stride_ = nb::str("stride");
   dtype_ = nb::str("dtype");
-  device_ = nb::str("device");
-  type_ = nb::str("type");
+  is_cpu_ = nb::str("is_cpu");
   storage_offset_ = nb::str("storage_offset");
   if (nb::hasattr(tensor_type_, kTableName)) {
     const nb::object capsule = tensor_type_.attr(kTableName);
@@ -121,8 +120,8 @@ void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
   const auto row = by_dtype_.find(dtype.ptr());
   if (row == by_dtype_.end())
     throw nb::type_error(str("coil has no {}", nb::str(dtype).c_str()).c_str());
-  const nb::object device = tensor.attr(device_).attr(type_);
-  if (std::string_view(nb::borrow<nb::str>(device).c_str()) != "cpu")
+  const nb::object is_cpu = tensor.attr(is_cpu_);
+  if (is_cpu.ptr() != Py_True)
     throw nb::value_error("coil runs on the CPU; this tensor is on another device");
   out.dtype = row->second;
   out.shape = integers(tensor.attr(shape_));
@@ -133,6 +132,7 @@ void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
     return nb::steal(answer);
   };
   out.strides = integers(ask(stride_));
+  if (PyErr_Occurred()) throw nb::python_error();  // a size that is no int
   out.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ask(data_ptr_)));
 }
 

@@ -38,7 +38,7 @@ class Torch {
   nb::object empty_kwnames_;
   std::vector<nb::object> dtypes_;       // by DType; null where torch has none
   std::map<PyObject*, DType> by_dtype_;  // torch's dtypes live for ever
-  nb::object data_ptr_, shape_, stride_, dtype_, device_, type_, storage_offset_;
+  nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_;
 };
 
 /// A tuple of ints.
