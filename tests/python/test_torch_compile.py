@@ -184,6 +184,28 @@ def test_gradient_accumulation():
         torch.testing.assert_close(p.grad, q.grad)
 
 
+@pytest.mark.parametrize("kind, settings", [
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+    (torch.optim.AdamW, {"lr": 0.01}),
+    (torch.optim.Adam, {"lr": 0.01, "foreach": True}),
+    (torch.optim.Adagrad, {"lr": 0.01, "foreach": True}),
+    (torch.optim.RMSprop, {"lr": 0.01, "foreach": False}),
+])
+def test_compiled_optimizer(kind, settings):
+    mine = [nn.Parameter(torch.randn(5, 3)), nn.Parameter(torch.randn(7))]
+    eager = copy.deepcopy(mine)
+    a, b = kind(mine, **settings), kind(eager, **settings)
+    step = torch.compile(a.step, backend="coil")
+    for _ in range(3):
+        for p, q in zip(mine, eager):
+            p.grad = torch.randn_like(p)
+            q.grad = p.grad.clone()
+        step()
+        b.step()
+    for p, q in zip(mine, eager):
+        torch.testing.assert_close(p, q)
+
+
 # Sizes.
 
 
