@@ -8,6 +8,7 @@ import torch
 from torch.utils import _pytree
 
 from coil import _coil
+from coil.compiler import plain
 from coil.options import Options
 from coil.session import session
 
@@ -29,11 +30,11 @@ class CompiledModel:
         if self._in_spec is None:
             if kwargs:
                 raise TypeError("a file's inputs have no keywords; input_names gives their order")
-            return self._compiled(list(args))
+            return self._compiled([plain(a) for a in args])
         flat, spec = _pytree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
             raise TypeError(f"the arguments are arranged as {spec}, the program takes {self._in_spec}")
-        return _pytree.tree_unflatten(self._compiled(flat), self._out_spec)
+        return _pytree.tree_unflatten(self._compiled([plain(a) for a in flat]), self._out_spec)
 
 
 def load(path, options=None):

@@ -376,6 +376,13 @@ def test_complex_numbers():
         torch.testing.assert_close(found.resolve_conj(), expected.resolve_conj())
 
 
+def test_lazily_conjugated_and_negated_inputs():
+    x = torch.randn(3, dtype=torch.complex64)
+    run = torch.compile(lambda x: x * 2 + 1, backend="coil")
+    for value in (x, x.conj(), x.conj().imag, x.imag):
+        assert torch.equal(run(value), value * 2 + 1)
+
+
 def test_autocast():
     model, x = mlp(), torch.randn(5, 8)
     run = torch.compile(model, backend="coil")
