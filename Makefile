@@ -10,11 +10,11 @@ PYTHON ?= python3
 TORCH_VERSION ?= 2.15.0
 VENV := .venv
 CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
-FORMATTED = $(shell find src include tools tests bench -type f \
+FORMATTED = $(shell find src include tools python tests bench -type f \
   \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' \) -not -path 'tests/fixtures/*' 2>/dev/null)
 LOGS := build/logs
 
-.PHONY: help setup build demo test test-core test-torch bench fuzz neon portable format check-format lint \
+.PHONY: help setup build demo test test-core test-torch op-coverage bench fuzz neon portable format check-format lint \
   clean
 
 help:  ## this list
@@ -38,6 +38,11 @@ test-core: setup  ## tests that need no torch: units, case tables, lint
 
 test-torch: setup  ## tests against torch, in .venv (about 5 GB, once)
 	@TORCH_VERSION=$(TORCH_VERSION) scripts/test_torch.sh
+
+op-coverage:  ## docs/op_coverage.md: PyTorch's op database through torch.compile, in .venv (ARGS=--full)
+	@TORCH_VERSION=$(TORCH_VERSION) scripts/venv.sh tests/requirements.txt
+	@scripts/install_python.sh $(VENV)
+	@$(VENV)/bin/python scripts/op_coverage.py $(ARGS)
 
 bench: build  ## times beside eager, Inductor, ONNX Runtime and OpenVINO, in .venv (BENCH_ROWS="kernels models")
 	@TORCH_VERSION=$(TORCH_VERSION) scripts/bench.sh

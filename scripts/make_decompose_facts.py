@@ -39,6 +39,13 @@ inf = float("inf")
 s22, s11 = [2, 2], [1, 1]
 
 CASES = [
+    # gradients
+    ("convolution_backward", f(2, 4, 5, 4), f(2, 3, 9, 8), f(4, 3, 3, 4), [4], s22, s11, s11, False, [0, 0], 1, [True] * 3),
+    ("convolution_backward", f(2, 4, 7, 4), f(2, 6, 9, 8), f(4, 3, 3, 3), [4], [1, 2], [0, 1], s11, False, [0, 0], 2, [True] * 3),
+    ("convolution_backward", f(2, 6, 8), f(2, 4, 4), f(4, 3, 3), [6], [2], [1], [1], True, [1], 2, [True] * 3),
+    ("max_pool2d_with_indices_backward", f(2, 3, 4, 4), f(2, 3, 9, 8), [3, 3], s22, [0, 1], s11, False, i(2, 3, 4, 4, high=72)),
+    ("max_pool3d_with_indices_backward", f(2, 2, 3, 3), f(2, 4, 6, 6), [2] * 3, [2] * 3, [0] * 3, [1] * 3, False, i(2, 2, 3, 3, high=144)),
+    ("_scaled_dot_product_flash_attention_for_cpu_backward", f(2, 4, 5, 8), f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8), f(2, 4, 5, 8), f(2, 4, 5), 0.0, False),
     # matrix
     ("linear", f(3, 4), f(5, 4), f(5)), ("linear", f(3, 4), f(5, 4)), ("linear", f(2, 3, 4), f(5, 4), f(5)),
     ("linear", f(2, 3, 4), f(5, 4)), ("linear", f(4), f(5, 4), f(5)), ("linear", f(4), f(5, 4)),

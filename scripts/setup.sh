@@ -8,7 +8,7 @@ required=(
   g++ cmake ninja-build make git ca-certificates
   libfmt-dev nlohmann-json3-dev libminizip-dev zlib1g-dev libcli11-dev
   libgtest-dev libbenchmark-dev
-  python3 python3-venv python3-pip
+  python3 python3-dev python3-venv python3-pip
 )
 optional=(ccache clang-format-14)  # builds work without them
 

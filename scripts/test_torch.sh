@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests that compare with torch: makes .venv once, then runs pytest on tests/python and
-# tests/models with build-ci/coil, which test-core built.
+# tests/models with build-ci/coil, which test-core built, and with the Python package, which is built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,8 @@ fi
 echo "[test-torch] pytest ${suites[*]}"
 status=0
 scripts/build.sh ci
-COIL=$PWD/build-ci/coil PYTHONPATH=$PWD/python "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
+scripts/install_python.sh "$venv"
+COIL=$PWD/build-ci/coil "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
   </dev/null 2>&1 | tee "$log" || status=$?
 # 5: nothing was collected, which is not a failure.
 ((status == 5)) && status=0

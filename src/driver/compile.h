@@ -21,6 +21,7 @@ namespace coil {
 struct Environment {
   std::string search_path;  // $PATH, to find a compiler
   std::string cache_dir;    // where programs and objects are kept; "" keeps none
+  std::shared_ptr<runtime::ThreadPool> pool = nullptr;  // null: the model makes one
 };
 
 struct StageTime {

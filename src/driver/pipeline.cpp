@@ -139,8 +139,10 @@ Result<std::vector<runtime::ModelConstant>> model_constants(const LoopProgram& p
 Status run_init(Compilation& c) {
   runtime::Model& model = *c.model;
   const i64 threads = c.options.integer("threads");
-  model.pool = std::make_shared<runtime::ThreadPool>(threads > 0 ? static_cast<int>(threads)
-                                                                 : c.machine.cores);
+  model.pool = c.environment.pool;
+  if (!model.pool)
+    model.pool =
+        runtime::ThreadPool::create(threads > 0 ? static_cast<int>(threads) : c.machine.cores);
   model.constants = COIL_TRY(model_constants(c.program));
   const Status done = init_model(model);
   if (done.ok() || !c.from_cache || !runtime::has_marks(done.error().message)) return done;

@@ -14,6 +14,8 @@ class AliasOps {
 
   /// The results; nothing where the op is none of these.
   std::optional<std::vector<ImportValue>> run();
+  /// Whether the op has a row here.
+  static bool handles(std::string_view op) { return find(op) != nullptr; }
 
  private:
   using Results = std::vector<ImportValue>;

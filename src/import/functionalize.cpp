@@ -9,6 +9,7 @@
 #include "graph/text_names.h"
 #include "import/alias_ops.h"
 #include "import/write_ops.h"
+#include "ops/lowered.h"
 
 namespace coil {
 namespace {
@@ -33,6 +34,11 @@ std::string as_word(std::string name) {
 
 sym::Range intersect(sym::Range a, sym::Range b) {
   return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
+}
+
+/// Whether the levels below know the op, by itself or in terms of others.
+bool is_compiled(std::string_view op, const CompositeRules& composites) {
+  return ops::is_lowered(op) || composites.handles(op) || is_own_op(op);
 }
 
 }  // namespace
@@ -257,8 +263,10 @@ std::vector<ValueId> FunctionalBuilder::append(Node node, const ImportCall& call
   const bool all_stated =
       call.expected.size() >= call.names.size() &&
       std::ranges::none_of(call.expected, [](const Type& t) { return t.kind == TypeKind::None; });
-  if (graph_.composites != nullptr || !all_stated) note_unsupported(call);
-  if (!all_stated) throw BuildError{unsupported_error(unsupported_)};
+  if (!all_stated) {
+    note_unsupported(call);
+    throw BuildError{unsupported_error(unsupported_)};
+  }
   return append(std::move(node), call.expected, call);
 }
 
@@ -319,7 +327,9 @@ ImportValue FunctionalBuilder::result(ValueId value) {
 
 std::vector<ImportValue> FunctionalBuilder::plain_call(const ImportCall& call) {
   const std::optional<ops::Schema> schema = ops::find_schema(call.op);
-  if (!schema) return unsupported(call);
+  // Without composite ops nothing can be compiled, and all ops of ATen are taken.
+  if (!schema || (graph_.composites != nullptr && !is_compiled(call.op, *graph_.composites)))
+    return unsupported(call);
   Node node;
   node.op = call.op;
   for (const ImportArg& arg : call.args) node.args.push_back(read_arg(arg));
@@ -353,6 +363,11 @@ std::vector<ImportValue> FunctionalBuilder::call(const ImportCall& call) {
   if (auto results = AliasOps(*this, call).run()) return std::move(*results);
   if (auto results = WriteOps(*this, call).run()) return std::move(*results);
   return plain_call(call);
+}
+
+bool can_import(std::string_view op, const CompositeRules& composites) {
+  if (!ops::find_schema(std::string(op))) return false;
+  return AliasOps::handles(op) || WriteOps::handles(op) || is_compiled(op, composites);
 }
 
 Error unsupported_error(const std::map<std::string, FunctionalBuilder::Unsupported>& ops) {

@@ -146,6 +146,8 @@ class FunctionalBuilder {
   const std::vector<std::pair<sym::Expr, sym::Expr>>* assumed_ = nullptr;
 };
 
+/// Whether a FunctionalBuilder takes calls of this op; of ops that write, those of its own rows.
+bool can_import(std::string_view op, const CompositeRules& composites);
 /// "3 ops are not supported: aten.foo (2x, first at model.py:12), ...".
 Error unsupported_error(const std::map<std::string, FunctionalBuilder::Unsupported>& ops);
 

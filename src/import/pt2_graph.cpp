@@ -161,6 +161,8 @@ void Pt2GraphReader::read_node(const Json& node) {
     read_scalar(node, target.substr(target.rfind('.') + 1));
     return;
   }
+  // Casts of numbers that vary. Their arguments are the first of aten's op.
+  if (target == "torch.ops.prims.convert_element_type.default") return read_aten(node, "_to_copy");
   // Another namespace: not an op of ATen.
   constexpr std::string_view kOps = "torch.ops.";
   std::string op = target.starts_with(kOps) ? target.substr(kOps.size()) : target;

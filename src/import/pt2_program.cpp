@@ -25,50 +25,29 @@ std::string placeholder_of(const Json& spec) { return text_field(field(spec, "ar
 
 }  // namespace
 
-Pt2ProgramReader::Parts::Parts(const Json& document, const CompositeRules* composites)
-    : symbols(*program.graph.syms),
-      reading{symbols, composites, has_wrong_recurrent_states(document), {}},
-      builder(program.graph, Pt2GraphReader::names(graph_of(document))) {
-  program.graph.composites = composites;
-  builder.assume(symbols.assumed());
-  if (const Json* version = find_field(document, "torch_version"))
-    program.torch_version = text_of(*version);
-}
-
 Pt2ProgramReader::Pt2ProgramReader(const Pt2Place& place, const Json& document,
                                    const CompositeRules* composites,
                                    const std::set<std::string>& shared)
-    : Pt2ProgramReader(std::make_unique<Parts>(document, composites), place, document, shared) {}
-
-Pt2ProgramReader::Pt2ProgramReader(std::unique_ptr<Parts> parts, const Pt2Place& place,
-                                   const Json& document, const std::set<std::string>& shared)
-    : Pt2GraphReader(parts->reading, parts->builder, graph_of(document)),
-      parts_(std::move(parts)),
+    : ProgramReader(std::make_unique<Parts>(graph_of(document), composites,
+                                            has_wrong_recurrent_states(document)),
+                    graph_of(document)),
       document_(document),
       graph_module_(field(document, "graph_module")),
       shared_(shared),
-      weights_(place, parts_->symbols) {}
+      weights_(place, symbols()) {
+  if (const Json* version = find_field(document, "torch_version"))
+    program_.torch_version = text_of(*version);
+}
 
 void Pt2ProgramReader::read() {
-  read_ranges();
+  if (const Json* ranges = find_field(document_, "range_constraints")) read_ranges(*ranges);
   read_inputs();
   read_guards();
   read_nodes();
-  if (!parts_->builder.unsupported_ops().empty())
-    throw BuildError{unsupported_error(parts_->builder.unsupported_ops())};
+  if (!builder().unsupported_ops().empty())
+    throw BuildError{unsupported_error(builder().unsupported_ops())};
   apply_mutations();
   add_outputs();
-}
-
-void Pt2ProgramReader::read_ranges() {
-  const Json* ranges = find_field(document_, "range_constraints");
-  if (ranges == nullptr) return;
-  for (const auto& [key, range] : object_of(*ranges).items()) {
-    const Json* min = find_field(range, "min_val");
-    const Json* max = find_field(range, "max_val");
-    parts_->symbols.set_range(key, min != nullptr ? std::optional(integer_of(*min)) : std::nullopt,
-                              max != nullptr ? std::optional(integer_of(*max)) : std::nullopt);
-  }
 }
 
 void Pt2ProgramReader::read_inputs() {
@@ -93,33 +72,13 @@ void Pt2ProgramReader::read_inputs() {
   std::size_t next = 0;
   for (const Json& spec : specs) {
     const auto [kind, content] = arm_of(spec);
-    if (kind == "user_input") add_user_input(field(content, "arg"), names[next++]);
+    if (kind == "user_input") {
+      const InputName& name = names[next++];
+      const ValueId value = add_user_input(field(content, "arg"), name.name);
+      for (const std::string& path : name.paths) guard_inputs_[path] = value;
+    }
     if (kind == "constant_input") add_constant_input(content, names[next++]);
   }
-}
-
-void Pt2ProgramReader::add_user_input(const Json& argument, const InputName& name) {
-  const std::string& placeholder = name_at(argument);
-  const bool is_tensor = arm_of(argument).first == "as_tensor";
-  Type type;
-  if (is_tensor) {
-    type = stated_type(placeholder);
-  } else {
-    if (arm_of(argument).first != "as_sym_int")
-      fail("input '{}' is a dynamic number other than an int, which coil does not support",
-           name.name);
-    type.kind = TypeKind::Int;
-    type.expr = sym_int_of(field(field(graph_of(document_), "sym_int_values"), placeholder.c_str()),
-                           parts_->symbols);
-  }
-  const u32 index = static_cast<u32>(graph().inputs.size());
-  const ValueId value = graph().add_value(parts_->builder.claim_name(placeholder), type);
-  graph().inputs.push_back({name.name, value, None{}});
-  for (const std::string& path : name.paths) guard_inputs_[path] = value;
-  if (is_tensor)
-    define(placeholder, parts_->builder.add_base(value, Origin::Input, index));
-  else
-    define(placeholder, HostMath(*graph().syms).integer(type.expr));
 }
 
 void Pt2ProgramReader::add_constant_input(const Json& spec, const InputName& name) {
@@ -139,15 +98,15 @@ void Pt2ProgramReader::add_constant_input(const Json& spec, const InputName& nam
     fixed.value = text_of(content);
   }
   const ValueId value =
-      graph().add_value(parts_->builder.claim_name(text_field(spec, "name")), std::move(type));
+      graph().add_value(builder().claim_name(text_field(spec, "name")), std::move(type));
   const bool has_expression = graph().type(value).kind != TypeKind::None;
   graph().inputs.push_back({name.name, value, has_expression ? Arg(None{}) : fixed.value});
   for (const std::string& path : name.paths) guard_inputs_[path] = value;
-  parts_->program.fixed_inputs.push_back(std::move(fixed));
+  program_.fixed_inputs.push_back(std::move(fixed));
 }
 
 void Pt2ProgramReader::read_guards() {
-  const GuardScope scope{parts_->symbols, graph(), guard_inputs_};
+  const GuardScope scope{symbols(), graph(), guard_inputs_};
   const HostMath math(*graph().syms);
   if (const Json* guards = find_field(document_, "guards_code")) {
     for (const Json& line : array_of(*guards)) {
@@ -156,7 +115,7 @@ void Pt2ProgramReader::read_guards() {
       if (condition)
         add_condition(graph(), condition->num, text);
       else
-        parts_->program.warnings.push_back(str("the guard \"{}\" is not checked", text));
+        program_.warnings.push_back(str("the guard \"{}\" is not checked", text));
     }
   }
   // Ranges of symbols are part of their variables; those of other expressions are conditions.
@@ -172,7 +131,7 @@ void Pt2ProgramReader::read_guards() {
     const Json* max = find_field(range, "max_val");
     constexpr i64 kLargestAssumedMin = 2;
     if (!size) {
-      parts_->program.warnings.push_back(str("the range of \"{}\" is not checked", key));
+      program_.warnings.push_back(str("the range of \"{}\" is not checked", key));
       continue;
     }
     if (min != nullptr && integer_of(*min) > kLargestAssumedMin)
@@ -208,13 +167,13 @@ TensorId Pt2ProgramReader::load(const std::string& fqn, const std::string& place
     call.op = "as_strided";
     call.names = {placeholder};
     const sym::Expr offset = graph().syms->constant(view.offset);
-    tensor = parts_->builder.view(
-        shared_base(view, fqn), {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
+    tensor = builder().view(shared_base(view, fqn),
+                            {"as_strided", {view.type.shape, view.type.strides, offset}}, call);
   } else {
-    const ValueId value = graph().add_value(parts_->builder.claim_name(placeholder), view.type);
+    const ValueId value = graph().add_value(builder().claim_name(placeholder), view.type);
     const u32 index = static_cast<u32>(graph().constants.size());
     graph().constants.push_back({value, fqn, storage, view.offset, false});
-    tensor = parts_->builder.add_base(value, Origin::Constant, index);
+    tensor = builder().add_base(value, Origin::Constant, index);
   }
   loaded_.push_back({view.record, layout, tensor});
   return tensor;
@@ -223,7 +182,7 @@ TensorId Pt2ProgramReader::load(const std::string& fqn, const std::string& place
 /// The whole record as one row of elements, of which several constants are views.
 TensorId Pt2ProgramReader::shared_base(const WeightView& view, const std::string& fqn) {
   if (const auto known = shared_bases_.find(view.record); known != shared_bases_.end()) {
-    const u32 index = parts_->builder.base(parts_->builder.base_of(known->second)).index;
+    const u32 index = builder().base(builder().base_of(known->second)).index;
     graph().constants[index].fqn += "," + fqn;
     return known->second;
   }
@@ -233,16 +192,16 @@ TensorId Pt2ProgramReader::shared_base(const WeightView& view, const std::string
   type.shape = {graph().syms->constant(weights_.record_elements(view))};
   type.strides = {graph().syms->constant(1)};
   const std::string name = view.record.substr(view.record.rfind('/') + 1);
-  const ValueId value = graph().add_value(parts_->builder.claim_name(name), std::move(type));
+  const ValueId value = graph().add_value(builder().claim_name(name), std::move(type));
   const u32 index = static_cast<u32>(graph().constants.size());
   graph().constants.push_back({value, fqn, storage, 0, false});
-  return shared_bases_[view.record] = parts_->builder.add_base(value, Origin::Constant, index);
+  return shared_bases_[view.record] = builder().add_base(value, Origin::Constant, index);
 }
 
 std::set<std::string> Pt2ProgramReader::written_shared_records() const {
   std::set<std::string> records;
   for (const Loaded& one : loaded_) {
-    const bool is_written = parts_->builder.base(parts_->builder.base_of(one.tensor)).version > 0;
+    const bool is_written = builder().base(builder().base_of(one.tensor)).version > 0;
     if (!is_written) continue;
     for (const Loaded& other : loaded_)
       if (&other != &one && other.record == one.record) records.insert(one.record);
@@ -277,88 +236,24 @@ void Pt2ProgramReader::apply_mutations() {
     ImportCall call;
     call.op = "copy_";
     call.names = {target};
-    parts_->builder.write(*to_tensor, parts_->builder.read(*from_tensor), call);
+    builder().write(*to_tensor, builder().read(*from_tensor), call);
   }
 }
 
 void Pt2ProgramReader::add_outputs() {
-  FunctionalBuilder& builder = parts_->builder;
-  for (const FunctionalBuilder::Base& base : builder.bases()) {
-    if (base.version == 0 || base.origin == Origin::Computed) continue;
-    if (base.origin == Origin::Input) {
-      graph().outputs.push_back({OutputKind::MutatedInput, base.value, base.index, None{}});
-    } else {
-      graph().constants[base.index].is_state = true;
-      graph().state_updates.push_back({base.index, base.value});
-    }
-  }
+  add_mutations();
   for (const Json& spec : array_of(field(field(graph_module_, "signature"), "output_specs"))) {
     const auto [kind, content] = arm_of(spec);
     if (kind == "user_output") add_output(field(content, "arg"));
   }
 }
 
-Output Pt2ProgramReader::tensor_output(TensorId tensor) {
-  FunctionalBuilder& builder = parts_->builder;
-  Output output;
-  output.value = builder.read(tensor);
-  const BaseId id = builder.base_of(tensor);
-  const FunctionalBuilder::Base& base = builder.base(id);
-  const u32 index = static_cast<u32>(graph().outputs.size());
-  const auto earlier = output_of_base_.find(id.index);
-  if (base.origin == Origin::Input) {
-    output.kind = OutputKind::AliasOfInput;
-    output.target = base.index;
-  } else if (earlier != output_of_base_.end()) {
-    output.kind = OutputKind::AliasOfOutput;
-    output.target = earlier->second;
-  } else {
-    output_of_base_[id.index] = index;
-  }
-  return output;
-}
-
-void Pt2ProgramReader::add_output(const Json& argument) {
-  const auto [arm, content] = arm_of(argument);
-  Output output;
-  if (arm == "as_none") {
-    output.kind = OutputKind::None;
-  } else if (arm == "as_int" || arm == "as_float" || arm == "as_bool" || arm == "as_string") {
-    output.kind = OutputKind::Constant;
-    if (arm == "as_int") output.constant = graph().syms->constant(integer_of(content));
-    if (arm == "as_float") output.constant = real_of(content);
-    if (arm == "as_bool") output.constant = bool_of(content);
-    if (arm == "as_string") output.constant = text_of(content);
-  } else {
-    const NamedValue value = value_of(argument);
-    if (const TensorId* tensor = std::get_if<TensorId>(&value)) {
-      output = tensor_output(*tensor);
-    } else if (const ValueId* id = std::get_if<ValueId>(&value)) {
-      output.kind = OutputKind::Int;
-      output.value = *id;
-    } else if (const HostNumber* number = std::get_if<HostNumber>(&value);
-               number != nullptr && !number->is_float) {
-      Type type;
-      type.kind = arm == "as_sym_bool" ? TypeKind::Bool : TypeKind::Int;
-      type.expr = number->num;
-      output.kind = OutputKind::Int;
-      output.value = graph().add_value(parts_->builder.fresh_name("size"), std::move(type));
-    } else if (std::holds_alternative<None>(value)) {
-      output.kind = OutputKind::None;
-    } else {
-      fail("an output of the program is a number computed from sizes that coil cannot express");
-    }
-  }
-  graph().outputs.push_back(std::move(output));
-}
-
 Pt2Program Pt2ProgramReader::finish() {
-  Pt2Program& program = parts_->program;
-  program.graph.sizes = parts_->symbols.sizes();
-  program.type_differences = parts_->builder.type_differences();
-  program.warnings.insert(program.warnings.end(), parts_->reading.warnings.begin(),
-                          parts_->reading.warnings.end());
-  return std::move(program);
+  program_.type_differences = builder().type_differences();
+  program_.warnings.insert(program_.warnings.end(), reading().warnings.begin(),
+                           reading().warnings.end());
+  program_.graph = take_graph();
+  return std::move(program_);
 }
 
 }  // namespace coil

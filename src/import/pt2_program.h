@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "import/guards.h"
+#include "import/program_reader.h"
 #include "import/pt2.h"
-#include "import/pt2_graph.h"
 #include "import/pt2_inputs.h"
 #include "import/pt2_weights.h"
 
 namespace coil {
 
-class Pt2ProgramReader : private Pt2GraphReader {
+class Pt2ProgramReader : private ProgramReader {
  public:
   /// `shared`: records whose tensors are taken as views of one constant.
   Pt2ProgramReader(const Pt2Place& place, const Json& document, const CompositeRules* composites,
@@ -26,38 +26,22 @@ class Pt2ProgramReader : private Pt2GraphReader {
   Pt2Program finish();
 
  private:
-  /// What the parts of this object need before the base class is made.
-  struct Parts {
-    explicit Parts(const Json& document, const CompositeRules* composites);
-    Pt2Program program;
-    SymbolTable symbols;
-    ProgramReading reading;
-    FunctionalBuilder builder;
-  };
   struct Loaded {
     std::string record;
     std::string layout;  // type and offset in words; equal ones are one tensor
     TensorId tensor;
   };
-  Pt2ProgramReader(std::unique_ptr<Parts> parts, const Pt2Place& place, const Json& document,
-                   const std::set<std::string>& shared);
-
   NamedValue lookup(const std::string& name) override;
   TensorId load(const std::string& fqn, const std::string& placeholder);
   TensorId shared_base(const WeightView& view, const std::string& fqn);
 
-  void read_ranges();
   void read_inputs();
-  void add_user_input(const Json& argument, const InputName& name);
   void add_constant_input(const Json& spec, const InputName& name);
   void read_guards();
   void apply_mutations();
   void add_outputs();
-  void add_output(const Json& argument);
-  Output tensor_output(TensorId tensor);
-  Graph& graph() { return parts_->program.graph; }
 
-  std::unique_ptr<Parts> parts_;
+  Pt2Program program_;
   const Json& document_;
   const Json& graph_module_;
   const std::set<std::string>& shared_;
@@ -67,7 +51,6 @@ class Pt2ProgramReader : private Pt2GraphReader {
   std::vector<Loaded> loaded_;
   std::map<std::string, TensorId> shared_bases_;
   std::map<std::string, ValueId> guard_inputs_;
-  std::map<u32, u32> output_of_base_;
 };
 
 }  // namespace coil

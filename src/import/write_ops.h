@@ -13,6 +13,8 @@ class WriteOps {
 
   /// The results; nothing where the op writes nothing.
   std::optional<std::vector<ImportValue>> run();
+  /// Whether the op has a row here.
+  static bool handles(std::string_view op) { return find(op) != nullptr; }
 
  private:
   using Results = std::vector<ImportValue>;

@@ -123,6 +123,14 @@ void Lowering::fill(BufferId to, i64 value, const std::string& body) {
 }
 
 BufferId Lowering::result_from(ValueId v, BufferId start) {
+  // The result begins as the bytes of `start`, so both have one layout.
+  Buffer alike = buffer_for(type(v), str("{}.start", name()));
+  const Layout& have = program.buffers[start].layout;
+  if (have.entries != alike.layout.entries || have.offset != alike.layout.offset) {
+    const BufferId copied = add_buffer(std::move(alike));
+    copy(whole(start), copied, program.buffers[copied].name);
+    start = copied;
+  }
   const BufferId out = result(v);
   program.buffers[out].starts = start;
   return out;

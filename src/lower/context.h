@@ -65,7 +65,7 @@ class Lowering {
   void copy(const Access& from, BufferId to, const std::string& body);
   /// A body that stores `value` in all of `to`.
   void fill(BufferId to, i64 value, const std::string& body);
-  /// The result buffer of `v`, which begins with the content of the whole buffer `start`.
+  /// The result buffer of `v`, which begins with the elements of the whole buffer `start`.
   BufferId result_from(ValueId v, BufferId start);
   /// A whole buffer with the elements of a tensor; its own, if it is one, laid out in whatever way.
   BufferId whole_buffer(const Access& from, std::string_view suffix);

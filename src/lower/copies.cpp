@@ -85,7 +85,7 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
     Exprs point = at;
     point[d] = syms.sub(at[d], begin);
     const Val v = b.load_if(mask, zero_of(l.dtype_of(part)), part, point);
-    pieces.push_back({mask, b.cast(v, dtype)});
+    pieces.push_back({mask, b.cast(v, compute_dtype(dtype))});
     begin = end;
   }
   if (pieces.empty()) {
@@ -94,7 +94,7 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
     Val v = pieces.back().second;
     for (std::size_t k = pieces.size() - 1; k-- > 0;)
       v = b.where(pieces[k].first, pieces[k].second, v);
-    b.store(out, at, v);
+    b.store(out, at, b.cast(v, dtype));
   }
   b.finish();
   return Ok{};

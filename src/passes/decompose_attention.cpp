@@ -7,17 +7,17 @@
 namespace coil {
 namespace {
 
-/// The attention, and the logarithms of its rows' sums.
-Values flash_attention(Composite& c) {
-  const ValueId query = c.tensor("query"), key = c.tensor("key");
-  const ValueId out = c.call("scaled_dot_product_attention",
-                             {query, key, c.tensor("value"), c.arg("attn_mask"), c.arg("dropout_p"),
-                              c.flag("is_causal"), c.arg("scale"), false});
-  const DType dtype = compute_dtype(c.dtype(query));
+double attention_scale(Composite& c, ValueId query) {
+  if (c.has("scale")) return c.real("scale");
   const std::optional<i64> width = c.syms.as_const(c.size(query, -1));
-  if (!c.has("scale") && !width) c.fail("the head size must be fixed");
-  const double scale =
-      c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(*width));
+  if (!width) c.fail("the head size must be fixed");
+  return 1 / std::sqrt(static_cast<double>(*width));
+}
+
+/// Products of queries and keys, scaled and masked, in `dtype`.
+ValueId attention_scores(Composite& c, DType dtype) {
+  const ValueId query = c.tensor("query"), key = c.tensor("key");
+  const double scale = attention_scale(c, query);
   ValueId scores =
       c.mul(matmul(c, c.to(query, dtype), c.transpose(c.to(key, dtype), -1, -2)), scale);
   if (c.flag("is_causal")) {
@@ -26,10 +26,45 @@ Values flash_attention(Composite& c) {
     scores = c.call("masked_fill.Scalar", {scores, ahead, -INFINITY});
   }
   if (c.has("attn_mask")) scores = c.add(scores, c.to(c.tensor("attn_mask"), dtype));
+  return scores;
+}
+
+/// The attention, and the logarithms of its rows' sums.
+Values flash_attention(Composite& c) {
+  const ValueId query = c.tensor("query");
+  const ValueId out = c.call("scaled_dot_product_attention",
+                             {query, c.tensor("key"), c.tensor("value"), c.arg("attn_mask"),
+                              c.arg("dropout_p"), c.flag("is_causal"), c.arg("scale"), false});
+  const ValueId scores = attention_scores(c, compute_dtype(c.dtype(query)));
   const ValueId sums = c.call("logsumexp", {scores, Exprs{c.n(-1)}});
   const ValueId rows_outside =
       c.call("clone", {c.permute(sums, {0, 2, 1}), MemoryFormat::Contiguous});
   return {out, c.permute(rows_outside, {0, 2, 1})};
+}
+
+/// Gradients of query, key and value. The probabilities are made again from the scores and the
+/// logarithms of their sums (Dao et al., FlashAttention, 2022, appendix B).
+Values flash_attention_backward(Composite& c) {
+  const DType narrow = c.dtype(c.tensor("query")), dtype = compute_dtype(narrow);
+  const auto wide = [&](std::string_view name) { return c.to(c.tensor(name), dtype); };
+  const auto turned = [&](ValueId v) { return c.transpose(v, -1, -2); };
+  if (c.real("dropout_p") != 0) c.fail("dropout inside of attention is not supported");
+  const double scale = attention_scale(c, c.tensor("query"));
+  const ValueId gradient = wide("grad_out");
+  const ValueId sums = c.unsqueeze(wide("logsumexp"), -1);
+  const ValueId weights = c.call("exp", {c.sub(attention_scores(c, dtype), sums)});
+  const ValueId of_value = matmul(c, turned(weights), gradient);
+  const ValueId of_weights = matmul(c, gradient, turned(wide("value")));
+  const ValueId mean = c.sum(c.mul(gradient, wide("out")), {-1}, KeepDim::Yes);
+  const ValueId of_scores = c.mul(c.mul(weights, c.sub(of_weights, mean)), scale);
+  const ValueId of_query = matmul(c, of_scores, wide("key"));
+  const ValueId of_key = matmul(c, turned(of_scores), wide("query"));
+  // Laid out as (batch, position, head, width).
+  const auto finished = [&](ValueId v) {
+    const ValueId rows = c.permute(c.to(v, narrow), {0, 2, 1, 3});
+    return c.permute(c.call("clone", {rows, MemoryFormat::Contiguous}), {0, 2, 1, 3});
+  };
+  return {finished(of_query), finished(of_key), finished(of_value)};
 }
 
 struct Gates {
@@ -82,6 +117,7 @@ Values cdist(Composite& c) {
 }
 
 constexpr DecompositionRow kRows[] = {
+    {"_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_backward},
     {"_scaled_dot_product_flash_attention_for_cpu", flash_attention},
     {"lstm_cell", lstm_cell},
     {"gru_cell", gru_cell},

@@ -1,4 +1,4 @@
-// conv1d ... conv_transpose3d as `convolution`.
+// conv1d ... conv_transpose3d as `convolution`, and its gradients.
 
 #include "passes/composite.h"
 
@@ -78,7 +78,61 @@ Values conv_tbc(Composite& c) {
   return {c.contiguous(c.permute(out, {2, 0, 1}))};
 }
 
+/// The gradient of a convolution's weight: a convolution of the input with the result's gradient,
+/// in which batch and channels have changed places, and so have stride and dilation.
+ValueId weight_gradient(Composite& c, ValueId input, ValueId gradient, const Window& window) {
+  const ValueId weight = c.tensor("weight");
+  const sym::Expr groups = c.integer("groups"), batch = c.size(input, 0);
+  const auto each = [&](ValueId v) { return c.syms.floordiv(c.size(v, 1), groups); };
+  // (batch, group, channel, ...) in this order, then two of the dims as one.
+  const auto regrouped = [&](ValueId v, const Dims& front, Exprs shape) {
+    Exprs split = c.shape(v);
+    split[1] = each(v);
+    split.insert(split.begin() + 1, groups);
+    Dims order = front;
+    for (i64 d = 3; d < static_cast<i64>(split.size()); ++d) order.push_back(d);
+    const Exprs sizes = c.shape(v);
+    shape.insert(shape.end(), sizes.begin() + 2, sizes.end());
+    return c.reshape(c.permute(c.reshape(v, split), order), shape);
+  };
+  const ValueId x = regrouped(input, {2, 1, 0}, {each(input), c.syms.mul(groups, batch)});
+  const ValueId g = regrouped(gradient, {1, 2, 0}, {c.size(gradient, 1), batch});
+  ValueId out = c.call("convolution", {x, g, None{}, window.dilation, window.padding, window.stride,
+                                       false, Exprs(window.stride.size(), c.n(0)), groups});
+  // A stride may leave rows of the input out of the last window.
+  for (i64 d = 2; d < c.ndim(weight); ++d) out = c.slice(out, d, c.n(0), c.size(weight, d));
+  return c.contiguous(c.transpose(out, 0, 1));
+}
+
+/// Gradients of input, weight and bias; those that nobody asked for are dead code.
+Values backward(Composite& c) {
+  const ValueId gradient = c.tensor("grad_output"), input = c.tensor("input");
+  const ValueId weight = c.tensor("weight");
+  const bool transposed = c.flag("transposed");
+  const Window window{c.integers("stride"), c.integers("padding"), c.integers("dilation"), {}};
+  Exprs lacking(window.stride.size(),
+                c.n(0));  // what a transposed convolution leaves out at the end
+  for (std::size_t i = 0; i < lacking.size() && !transposed; ++i) {
+    sym::Arena& s = c.syms;
+    const i64 d = static_cast<i64>(i) + 2;
+    const sym::Expr reach = s.mul(window.dilation[i], s.sub(c.size(weight, d), c.n(1)));
+    const sym::Expr starts = s.mul(window.stride[i], s.sub(c.size(gradient, d), c.n(1)));
+    const sym::Expr made =
+        s.sub(s.add(s.add(starts, reach), c.n(1)), s.mul(c.n(2), window.padding[i]));
+    lacking[i] = s.sub(c.size(input, d), made);
+  }
+  const ValueId to_input =
+      c.call("convolution", {gradient, weight, None{}, window.stride, window.padding,
+                             window.dilation, !transposed, lacking, c.integer("groups")});
+  const ValueId to_weight = transposed ? weight_gradient(c, gradient, input, window)
+                                       : weight_gradient(c, input, gradient, window);
+  Dims others = {0};
+  for (i64 d = 2; d < c.ndim(gradient); ++d) others.push_back(d);
+  return {to_input, to_weight, c.sum(gradient, others, KeepDim::No)};
+}
+
 constexpr DecompositionRow kRows[] = {
+    {"convolution_backward", backward},
     {"conv1d", conv},
     {"conv2d", conv},
     {"conv3d", conv},

@@ -163,7 +163,28 @@ Values im2col(Composite& c) {
   return {has_batch ? out : c.squeeze(out, {0})};
 }
 
+/// Each window's gradient goes to the place of its largest element.
+Values max_pool_backward(Composite& c) {
+  const ValueId gradient = c.tensor("grad_output");
+  const std::size_t spatial = c.base() == "max_pool2d_with_indices_backward" ? 2 : 3;
+  const auto in_rows = [&](ValueId v) {
+    Exprs shape = c.shape(v);
+    if (shape.size() <= spatial) c.fail("the input must have more than {} dims", spatial);
+    const std::size_t first = shape.size() - spatial;
+    shape[first] = c.product(shape, first, shape.size());
+    shape.resize(first + 1);
+    return shape;
+  };
+  const auto flat = [&](ValueId v) { return c.reshape(v, in_rows(v)); };
+  const ValueId zeros = c.filled(in_rows(c.tensor("self")), 0, c.dtype(gradient));
+  const ValueId sums =
+      c.call("scatter_add", {zeros, c.n(-1), flat(c.tensor("indices")), flat(gradient)});
+  return {c.view(sums, c.shape(c.tensor("self")))};
+}
+
 constexpr DecompositionRow kRows[] = {
+    {"max_pool2d_with_indices_backward", max_pool_backward},
+    {"max_pool3d_with_indices_backward", max_pool_backward},
     {"max_pool1d", max_pool1d},
     {"max_pool1d_with_indices", max_pool1d_with_indices},
     {"max_pool2d", max_pool},

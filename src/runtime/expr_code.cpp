@@ -114,6 +114,11 @@ bool valid(const ExprCode& code, u32 num_slots) {
 }
 
 std::optional<i64> run(const ExprCode& code, std::span<const i64> slots) {
+  // Nearly all sizes are a number or a symbol, and a call computes dozens.
+  if (code.size() == 2) {
+    const bool is_number = static_cast<ExprOp>(code[0]) == ExprOp::Push;
+    return is_number ? code[1] : slots[static_cast<std::size_t>(code[1])];
+  }
   std::array<Value, kMaxExprStack> stack;
   std::size_t top = 0;  // values on the stack
   for (std::size_t i = 0; i < code.size(); ++i) {

@@ -36,7 +36,8 @@ class Instance {
   i64 arena_bytes() const;
 
  private:
-  friend class CallFrame;
+  friend class ArenaLease;
+  friend class PendingCall;
   explicit Instance(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
 
   std::shared_ptr<const Model> model_;
@@ -49,6 +50,7 @@ class Instance {
   };
   std::multimap<i64, Arena> free_arenas_;  // by size
   i64 arena_bytes_ = 0;
+  ThreadPool alone_{1};  // for calls in a forked child
 };
 
 }  // namespace coil::runtime

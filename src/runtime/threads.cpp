@@ -45,6 +45,14 @@ ThreadPool::ThreadPool(int threads) {
   for (int i = 1; i <= extra; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
 }
 
+std::shared_ptr<ThreadPool> ThreadPool::create(int threads) {
+  // In a child, joining would never end, nor would destroying a condition that a lost thread waits
+  // for.
+  return {new ThreadPool(threads), [](ThreadPool* pool) {
+            if (pool->is_own()) delete pool;
+          }};
+}
+
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
   wake(generation_.load(std::memory_order_relaxed) + 1);

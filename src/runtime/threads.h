@@ -2,9 +2,12 @@
 // A pool of threads that runs ranges. It is an object with an owner: no thread of it is known to
 // the rest of the process, and two pools do not disturb each other.
 
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,6 +27,11 @@ class ThreadPool {
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// A pool that a forked child, which has none of its threads, leaves alone.
+  static std::shared_ptr<ThreadPool> create(int threads);
+  /// Whether this is the process whose threads the pool has.
+  bool is_own() const { return getpid() == process_; }
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
@@ -62,6 +70,7 @@ class ThreadPool {
   u64 wait_for_region(u64 seen);
   void wait_until_done();
 
+  const pid_t process_ = getpid();
   std::vector<std::thread> workers_;
   std::vector<std::exception_ptr> errors_;  // one slot a chunk
   std::atomic<bool> busy_{false};           // a caller's region runs

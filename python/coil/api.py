@@ -1,0 +1,100 @@
+"""coil without torch.compile's front end: exported programs and files, and reports."""
+
+import os
+import tempfile
+import time
+
+import torch
+from torch.utils import _pytree
+
+from coil import _coil
+from coil.compiler import plain
+from coil.options import Options
+from coil.session import session
+
+
+class CompiledModel:
+    """A compiled program. Called like the module that was exported, if `compile` got the program
+    itself; a file's takes the flat inputs in `input_names` and gives a list."""
+
+    def __init__(self, compiled, in_spec=None, out_spec=None):
+        self._compiled = compiled
+        self._in_spec, self._out_spec = in_spec, out_spec
+
+    @property
+    def input_names(self):
+        """The flat inputs, in order."""
+        return self._compiled.input_names
+
+    def __call__(self, *args, **kwargs):
+        if self._in_spec is None:
+            if kwargs:
+                raise TypeError("a file's inputs have no keywords; input_names gives their order")
+            return self._compiled([plain(a) for a in args])
+        flat, spec = _pytree.tree_flatten((args, kwargs))
+        if spec != self._in_spec:
+            raise TypeError(f"the arguments are arranged as {spec}, the program takes {self._in_spec}")
+        return _pytree.tree_unflatten(self._compiled([plain(a) for a in flat]), self._out_spec)
+
+
+def load(path, options=None):
+    """Compiles a .pt2 file, or one of coil's texts."""
+    chosen = options if isinstance(options, Options) else Options(options)
+    program = _coil.load(os.fspath(path))
+    return CompiledModel(session(chosen).compile(program, chosen._table))
+
+
+def compile(program, options=None):
+    """Compiles a torch.export.ExportedProgram, or the file at a path. The program is copied: what
+    becomes of its parameters later does not matter."""
+    if isinstance(program, (str, os.PathLike)):
+        return load(program, options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.pt2")
+        torch.export.save(program, path)
+        loaded = load(path, options)
+    spec = program.call_spec
+    return CompiledModel(loaded._compiled, spec.in_spec, spec.out_spec)
+
+
+class GraphReport:
+    """What became of one graph: `ops` of torch that it had, coil's `text` of it, `kernels`, the
+    generated `sources`, and `stage_ms`, milliseconds by stage."""
+
+    def __init__(self, ops, program, compiled, stage_ms):
+        self.ops, self.stage_ms = ops, stage_ms
+        self.text = program.text()
+        self.type_differences = program.type_differences
+        self.kernels, self.sources = compiled.kernel_names, compiled.sources
+
+    def __str__(self):
+        lines = [f"{self.ops} ops, {len(self.kernels)} kernels: {', '.join(self.kernels)}"]
+        lines += [f"  {name:12} {ms:9.2f} ms" for name, ms in self.stage_ms]
+        return "\n".join(lines)
+
+
+class Report(list):
+    """A GraphReport of each graph, in the order in which they were compiled."""
+
+    seconds = 0.0  # the whole first call
+
+    def __str__(self):
+        parts = [f"graph {i}: {graph}" for i, graph in enumerate(self)]
+        return "\n".join([f"{len(self)} graphs, {self.seconds:.2f} s for the first call", *parts])
+
+
+def explain(function, *args, options=None, dynamic=None, **kwargs):
+    """Compiles `function` (or a module) afresh, calls it once, and says what became of it."""
+    from coil import backend
+
+    report = Report()
+    chosen = options if isinstance(options, Options) else Options(options)
+
+    def reporting(gm, example_inputs):
+        return backend.compile_both(gm, example_inputs, chosen, report.append)
+
+    torch._dynamo.reset()
+    start = time.perf_counter()
+    torch.compile(function, backend=reporting, dynamic=dynamic)(*args, **kwargs)
+    report.seconds = time.perf_counter() - start
+    return report

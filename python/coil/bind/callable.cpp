@@ -1,0 +1,260 @@
+#include "callable.h"
+
+#include <set>
+
+namespace coil::python {
+namespace {
+
+using runtime::ExprCode;
+using runtime::ExprOp;
+using runtime::Plan;
+using runtime::PlanOutput;
+using runtime::Tensor;
+using runtime::Value;
+using runtime::Where;
+
+/// The value, or throws what is wrong as a RunFailure.
+template <class T>
+T must(coil::Result<T> made) {
+  if (!made.ok()) throw RunFailure(made.error().message);
+  return std::move(*made);
+}
+
+/// Slots of symbols that are known only while the program runs.
+std::set<u32> late_symbols(const Plan& plan) {
+  std::set<u32> late;
+  for (const runtime::PlanStep& step : plan.run)
+    if (const auto* read = std::get_if<runtime::ReadSize>(&step)) late.insert(read->symbol);
+  return late;
+}
+
+bool names_any(const ExprCode& code, const std::set<u32>& symbols) {
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const ExprOp op = static_cast<ExprOp>(code[i]);
+    if (op == ExprOp::Load && symbols.contains(static_cast<u32>(code[i + 1]))) return true;
+    if (op == ExprOp::Load || op == ExprOp::Push) ++i;
+  }
+  return false;
+}
+
+bool is_fixed(const ExprCode& code) {
+  return code.size() == 2 && static_cast<ExprOp>(code[0]) == ExprOp::Push;
+}
+
+/// The values of these expressions, if all are constants.
+std::optional<std::vector<i64>> fixed(const Plan& plan, const std::vector<u32>& exprs) {
+  std::vector<i64> out;
+  for (u32 e : exprs) {
+    if (!is_fixed(plan.exprs[e])) return std::nullopt;
+    out.push_back(plan.exprs[e][1]);
+  }
+  return out;
+}
+
+/// Whether a tensor with these strides occupies `bytes` from its first element on, and no more.
+bool fills(const Tensor& t, i64 bytes) {
+  const coil::Result<i64> elements = runtime::span_elements(t.shape, t.strides);
+  return elements.ok() && *elements * size_of(t.dtype) == bytes;
+}
+
+}  // namespace
+
+/// What one call holds.
+struct Callable::Run {
+  explicit Run(runtime::PendingCall& c) : call(c) {}
+  runtime::PendingCall& call;
+  const nb::list* args = nullptr;
+  std::vector<nb::object> blocks;  // tensors
+  std::vector<char> is_whole;      // whether the first output in the block is the tensor itself
+};
+
+Callable::Callable(std::shared_ptr<const Torch> torch, std::shared_ptr<Compilation> compilation,
+                   std::vector<int> passed)
+    : torch_(std::move(torch)), compilation_(std::move(compilation)), passed_(std::move(passed)) {
+  if (!compilation_->model) {
+    interpreter_ = must(make_runner(compilation_));
+    return;
+  }
+  instance_ = must(runtime::Instance::open(compilation_->model));
+  plan_results();
+}
+
+void Callable::plan_results() {
+  const Plan& plan = compilation_->model->plan;
+  const std::set<u32> late = late_symbols(plan);
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const PlanOutput& o = plan.outputs[i];
+    if (o.kind == PlanOutput::Kind::MutatedInput) continue;
+    Result r;
+    r.output = i;
+    if (o.kind == PlanOutput::Kind::AliasOfInput) r.kind = Result::Kind::OfInput;
+    const bool is_placed = o.kind == PlanOutput::Kind::Tensor &&
+                           plan.buffers[o.buffer].where == Where::Output &&
+                           !names_any(plan.exprs[plan.buffers[o.buffer].bytes], late);
+    if (is_placed) {
+      r.kind = Result::Kind::InBlock;
+      u32 block = 0;
+      while (block < blocks_.size() && blocks_[block].buffer != o.buffer) ++block;
+      r.block = block;
+      if (block < blocks_.size()) {
+        blocks_[block].is_shared = true;
+      } else {
+        Block made;
+        made.buffer = o.buffer;
+        made.dtype = o.dtype;
+        made.output = i;
+        const auto shape = fixed(plan, o.shape), strides = fixed(plan, o.strides);
+        if (shape && strides) {
+          made.shape = tuple_of(*shape);
+          made.strides = tuple_of(*strides);
+        }
+        blocks_.push_back(std::move(made));
+      }
+    }
+    results_.push_back(r);
+  }
+}
+
+void Callable::read_args(const nb::list& args, std::vector<Value>& out) const {
+  const std::size_t count = args.size();
+  out.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    PyObject* arg = PyList_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i));
+    if (PyBool_Check(arg)) {
+      out.emplace_back(arg == Py_True);
+    } else if (PyLong_Check(arg)) {
+      out.emplace_back(nb::cast<i64>(nb::handle(arg)));
+    } else if (PyFloat_Check(arg)) {
+      out.emplace_back(PyFloat_AS_DOUBLE(arg));
+    } else if (arg == Py_None) {
+      out.emplace_back(std::monostate{});
+    } else if (torch_->is_tensor(arg)) {
+      torch_->view(arg, std::get<Tensor>(out.emplace_back(Tensor())));
+    } else {
+      throw nb::type_error(
+          str("argument {} is {}, no tensor or number", i, Py_TYPE(arg)->tp_name).c_str());
+    }
+  }
+}
+
+void Callable::allocate(Run& run) const {
+  run.blocks.reserve(blocks_.size());
+  for (const Block& block : blocks_) {
+    const Tensor window = must(run.call.window(block.output));
+    const i64 bytes = must(run.call.bytes(block.buffer));
+    const bool is_whole = window.data == nullptr && fills(window, bytes);
+    nb::object tensor;
+    if (is_whole && block.shape) {
+      tensor = torch_->empty(block.dtype, block.shape.ptr(), block.strides.ptr());
+    } else if (is_whole) {
+      const nb::object shape = tuple_of(window.shape), strides = tuple_of(window.strides);
+      tensor = torch_->empty(block.dtype, shape.ptr(), strides.ptr());
+    } else {
+      const i64 elements[] = {bytes / size_of(block.dtype)}, one[] = {1};
+      const nb::object shape = tuple_of(elements), strides = tuple_of(one);
+      tensor = torch_->empty(block.dtype, shape.ptr(), strides.ptr());
+    }
+    Tensor made;
+    torch_->view(tensor.ptr(), made);
+    // A tensor without elements has no memory.
+    if (made.data) run.call.place(block.buffer, made.data);
+    run.blocks.push_back(std::move(tensor));
+    run.is_whole.push_back(is_whole);
+  }
+}
+
+nb::object Callable::plain(const Value& value) const {
+  if (const i64* i = std::get_if<i64>(&value)) return nb::cast(*i);
+  if (const double* d = std::get_if<double>(&value)) return nb::cast(*d);
+  if (const bool* b = std::get_if<bool>(&value)) return nb::cast(*b);
+  if (const std::string* s = std::get_if<std::string>(&value)) return nb::str(s->c_str());
+  if (const Tensor* t = std::get_if<Tensor>(&value)) return copied(*t);
+  return nb::none();
+}
+
+nb::object Callable::copied(const Tensor& from) const {
+  const nb::object shape = tuple_of(from.shape), strides = tuple_of(from.strides);
+  nb::object tensor = torch_->empty(from.dtype, shape.ptr(), strides.ptr());
+  Tensor to;
+  torch_->view(tensor.ptr(), to);
+  if (from.numel() > 0) copy_elements(from, to);
+  return tensor;
+}
+
+nb::object Callable::result(const Run& run, const Result& r, const Value& value) const {
+  const Tensor* t = std::get_if<Tensor>(&value);
+  if (!t || r.kind == Result::Kind::Other) return plain(value);
+  if (r.kind == Result::Kind::InBlock) {
+    const Block& block = blocks_[r.block];
+    const nb::object& base = run.blocks[r.block];
+    if (run.is_whole[r.block] && block.output == r.output) return base;
+    Tensor memory;
+    torch_->view(base.ptr(), memory);
+    const i64 offset = memory.data ? (t->data - memory.data) / size_of(t->dtype) : 0;
+    const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
+    return torch_->as_strided(base.ptr(), shape.ptr(), strides.ptr(), offset);
+  }
+  const u32 target = compilation_->model->plan.outputs[r.output].target;
+  PyObject* input = PyList_GET_ITEM(run.args->ptr(), static_cast<Py_ssize_t>(target));
+  Tensor memory;
+  torch_->view(input, memory);
+  // An input that was laid out anew, or is seen as another dtype, is not what the view is on.
+  if (t->owner || memory.dtype != t->dtype) return copied(*t);
+  const i64 offset = memory.data ? (t->data - memory.data) / size_of(t->dtype) : 0;
+  const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
+  return torch_->as_strided(input, shape.ptr(), strides.ptr(),
+                            torch_->storage_offset(input) + offset);
+}
+
+std::vector<Value> Callable::interpret(std::vector<Value>& inputs) {
+  const nb::gil_scoped_release free;
+  const std::lock_guard<std::mutex> lock(interpreter_turn_);
+  return must(interpreter_->call(inputs));
+}
+
+nb::list Callable::results(const nb::list& args, const Run* run,
+                           const std::vector<Value>& values) const {
+  nb::list out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int passed = i < passed_.size() ? passed_[i] : -1;
+    if (passed >= 0)
+      out.append(args[static_cast<std::size_t>(passed)]);
+    else if (run)
+      out.append(result(*run, results_[i], values[i]));
+    else
+      out.append(plain(values[i]));
+  }
+  return out;
+}
+
+nb::list Callable::call(nb::list args) {
+  std::vector<Value> inputs;
+  read_args(args, inputs);
+  nb::list out;
+  if (instance_) {
+    std::optional<runtime::PendingCall> pending;
+    if (compilation_->model->plan.states.empty()) {
+      pending.emplace(*instance_, inputs);
+    } else {
+      // Whoever has the turn needs the GIL to end it.
+      const nb::gil_scoped_release free;
+      pending.emplace(*instance_, inputs);
+    }
+    must(pending->begin());
+    Run run(*pending);
+    run.args = &args;
+    allocate(run);
+    std::vector<Value> values;
+    {
+      const nb::gil_scoped_release free;
+      values = must(pending->run());
+    }
+    out = results(args, &run, values);
+  } else {
+    out = results(args, nullptr, interpret(inputs));
+  }
+  args.clear();
+  return out;
+}
+
+}  // namespace coil::python

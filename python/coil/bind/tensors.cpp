@@ -1,0 +1,154 @@
+#include "tensors.h"
+
+namespace coil::python {
+namespace {
+
+struct DtypeRow {
+  DType dtype;
+  const char* torch_name;
+  uint8_t code, bits;  // DLPack's
+};
+constexpr DtypeRow kDtypes[] = {
+    {DType::u8, "uint8", 1, 8},
+    {DType::i8, "int8", 0, 8},
+    {DType::i16, "int16", 0, 16},
+    {DType::i32, "int32", 0, 32},
+    {DType::i64, "int64", 0, 64},
+    {DType::u16, "uint16", 1, 16},
+    {DType::u32, "uint32", 1, 32},
+    {DType::u64, "uint64", 1, 64},
+    {DType::b8, "bool", 6, 8},
+    {DType::f16, "float16", 2, 16},
+    {DType::bf16, "bfloat16", 4, 16},
+    {DType::f32, "float32", 2, 32},
+    {DType::f64, "float64", 2, 64},
+    {DType::f8e4m3fn, "float8_e4m3fn", 10, 8},
+    {DType::f8e5m2, "float8_e5m2", 12, 8},
+    {DType::c32, "complex32", 5, 32},
+    {DType::c64, "complex64", 5, 64},
+    {DType::c128, "complex128", 5, 128},
+};
+static_assert(std::size(kDtypes) == kNumDTypes);
+
+constexpr const char* kTableName = "__dlpack_c_exchange_api__";
+
+nb::object call(PyObject* function, PyObject* const* args, std::size_t count, PyObject* kwnames) {
+  PyObject* result = PyObject_Vectorcall(function, args, count, kwnames);
+  if (!result) throw nb::python_error();
+  return nb::steal(result);
+}
+
+std::vector<i64> integers(nb::handle sequence) {
+  std::vector<i64> out;
+  const Py_ssize_t count = PyTuple_GET_SIZE(sequence.ptr());  // torch.Size is a tuple
+  out.reserve(static_cast<std::size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    out.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.ptr(), i)));
+  return out;
+}
+
+}  // namespace
+
+nb::object tuple_of(std::span<const i64> values) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  if (!tuple) throw nb::python_error();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+  return tuple;
+}
+
+Torch::Torch() {
+  const nb::object torch = nb::module_::import_("torch");
+  tensor_type_ = torch.attr("Tensor");
+  parameter_type_ = torch.attr("nn").attr("Parameter");
+  empty_strided_ = torch.attr("empty_strided");
+  as_strided_ = torch.attr("as_strided");
+  cpu_ = torch.attr("device")("cpu");
+  empty_kwnames_ = nb::make_tuple("dtype", "device");
+  dtypes_.resize(kNumDTypes);
+  for (const DtypeRow& row : kDtypes) {
+    if (!nb::hasattr(torch, row.torch_name)) continue;
+    dtypes_[static_cast<std::size_t>(row.dtype)] = torch.attr(row.torch_name);
+    by_dtype_[dtypes_[static_cast<std::size_t>(row.dtype)].ptr()] = row.dtype;
+  }
+  data_ptr_ = nb::str("data_ptr");
+  shape_ = nb::str("shape");
+  stride_ = nb::str("stride");
+  dtype_ = nb::str("dtype");
+  is_cpu_ = nb::str("is_cpu");
+  storage_offset_ = nb::str("storage_offset");
+  if (nb::hasattr(tensor_type_, kTableName)) {
+    const nb::object capsule = tensor_type_.attr(kTableName);
+    const auto* table = static_cast<const DlExchangeTable*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    if (!table) throw nb::python_error();
+    if (table->major == 1) table_ = table;
+  }
+}
+
+bool Torch::is_tensor(PyObject* object) const {
+  const PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == tensor_type_.ptr() || type == parameter_type_.ptr() ||
+         PyObject_IsInstance(object, tensor_type_.ptr()) == 1;
+}
+
+void Torch::view(PyObject* object, runtime::Tensor& out) const {
+  // Subclasses have the table too, but not always memory behind it.
+  const PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  const bool is_plain = type == tensor_type_.ptr() || type == parameter_type_.ptr();
+  if (!table_ || !is_plain || !view_by_table(object, out)) view_by_attributes(object, out);
+}
+
+bool Torch::view_by_table(PyObject* object, runtime::Tensor& out) const {
+  DlTensor t;
+  if (table_->view_of_object(object, &t) != 0) throw nb::python_error();
+  if (t.device.type != kDlCpu) return false;
+  const DtypeRow* found = nullptr;
+  for (const DtypeRow& row : kDtypes)
+    if (row.code == t.dtype.code && row.bits == t.dtype.bits) found = &row;
+  if (!found) return false;
+  out.dtype = found->dtype;
+  out.shape.assign(t.shape, t.shape + t.ndim);
+  out.strides.assign(t.strides, t.strides + t.ndim);
+  out.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+  return true;
+}
+
+void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
+  const nb::handle tensor(object);
+  const nb::object dtype = tensor.attr(dtype_);
+  const auto row = by_dtype_.find(dtype.ptr());
+  if (row == by_dtype_.end())
+    throw nb::type_error(str("coil has no {}", nb::str(dtype).c_str()).c_str());
+  const nb::object is_cpu = tensor.attr(is_cpu_);
+  if (is_cpu.ptr() != Py_True)
+    throw nb::value_error("coil runs on the CPU; this tensor is on another device");
+  out.dtype = row->second;
+  out.shape = integers(tensor.attr(shape_));
+  PyObject* self[] = {object};
+  const auto ask = [&](const nb::object& method) {
+    PyObject* answer = PyObject_VectorcallMethod(method.ptr(), self, 1, nullptr);
+    if (!answer) throw nb::python_error();
+    return nb::steal(answer);
+  };
+  out.strides = integers(ask(stride_));
+  if (PyErr_Occurred()) throw nb::python_error();  // a size that is no int
+  out.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ask(data_ptr_)));
+}
+
+nb::object Torch::empty(DType dtype, PyObject* shape, PyObject* strides) const {
+  PyObject* args[] = {shape, strides, dtypes_[static_cast<std::size_t>(dtype)].ptr(), cpu_.ptr()};
+  return call(empty_strided_.ptr(), args, 2, empty_kwnames_.ptr());
+}
+
+nb::object Torch::as_strided(PyObject* base, PyObject* shape, PyObject* strides, i64 offset) const {
+  const nb::object start = nb::steal(PyLong_FromLongLong(offset));
+  PyObject* args[] = {base, shape, strides, start.ptr()};
+  return call(as_strided_.ptr(), args, 4, nullptr);
+}
+
+i64 Torch::storage_offset(PyObject* tensor) const {
+  return nb::cast<i64>(nb::handle(tensor).attr(storage_offset_)());
+}
+
+}  // namespace coil::python
