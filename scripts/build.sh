@@ -9,6 +9,7 @@ folder=build-$preset
 [[ $preset == release ]] && folder=build
 jobs=${JOBS:-$(nproc)}
 
+export CCACHE_NOHASHDIR=1  # build folders share what they compile alike
 mkdir -p build/logs
 # Configured again if the preset changed; CMake itself sees changes of CMakeLists.txt.
 if [[ ! -f $folder/build.ninja || CMakePresets.json -nt $folder/build.ninja ]]; then

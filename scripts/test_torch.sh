@@ -21,7 +21,9 @@ fi
 echo "[test-torch] pytest ${suites[*]}"
 status=0
 scripts/build.sh ci
-scripts/install_python.sh "$venv"
+# With the flags of build-ci, whose objects ccache then knows.
+scripts/install_python.sh "$venv" --config-settings=cmake.build-type=Dev \
+  --config-settings=cmake.define.COIL_WERROR=ON
 COIL=$PWD/build-ci/coil "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
   </dev/null 2>&1 | tee "$log" || status=$?
 # 5: nothing was collected, which is not a failure.
