@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -69,13 +70,16 @@ Result<std::shared_ptr<void>> allocate_bytes(i64 bytes) {
   const bool is_large = bytes >= kLargeBytes;
   const std::size_t unit = is_large ? kHugePage : kAlignment;
   const std::size_t rounded = (static_cast<std::size_t>(bytes) / unit + 1) * unit;
-  void* memory = std::aligned_alloc(unit, rounded);
-  if (memory == nullptr) return error("out of memory: {} bytes for a tensor", bytes);
+  // Aligned here, not by aligned_alloc: an aligned request of such a size is mapped from the system
+  // and given back each time, whose pages are cleared again in each call.
+  char* const block = static_cast<char*>(std::malloc(rounded + unit));
+  if (block == nullptr) return error("out of memory: {} bytes for a tensor", bytes);
+  char* const memory = block + (unit - reinterpret_cast<std::uintptr_t>(block) % unit) % unit;
 #ifdef __linux__
   if (is_large)
     madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: the first touch of a small page is dear
 #endif
-  return std::shared_ptr<void>(memory, std::free);
+  return std::shared_ptr<void>(memory, [block](void*) { std::free(block); });
 }
 
 Result<void*> Scratch::take(i64 bytes) {
