@@ -18,6 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "gpu"), str(ROOT / "bench")]
+from launch_table import scratch_of, taken_launches  # noqa: E402
 from run_kernels import load_module  # noqa: E402
 
 ROWS = ["softmax_4k_1k", "layernorm_add", "gelu_chain", "transpose_add", "colsum", "maxpool"]
@@ -57,24 +58,17 @@ def launcher(entry, tensors, size):
 
     dtypes = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i32": torch.int32, "bool": torch.uint8}
     symbols = [size] if entry["symbols"] else []
-    sizes = dict(zip(entry["symbols"], symbols))
-    sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
     by_name = {name: t.view(torch.uint8) if t.dtype == torch.bool else t
                for (name, _, _), t in zip(entry["buffers"], tensors, strict=True)}
-    for name, dtype, elements in entry.get("scratch", []):
-        by_name[name] = torch.empty(elements(*symbols), dtype=dtypes[dtype], device="cuda")
+    for name, dtype, elements in scratch_of(entry, symbols):
+        by_name[name] = torch.empty(elements, dtype=dtypes[dtype], device="cuda")
     faults = torch.zeros(max(1, entry["sites"]), dtype=torch.int64, device="cuda")
     calls = []
-    for step in entry["launches"]:
-        values = [sizes[name] for name in step["symbols"]]
-        programs = step["programs"](*values)
-        if programs == 0:
-            continue
+    for _, step, values, programs, constants in taken_launches(entry, symbols):
         arguments = [by_name[name] for name in step["buffers"]] + values
         arguments += [torch.empty(n * programs, dtype=dtypes[dtype], device="cuda") for dtype, n in step["kept"]]
         arguments += [faults] * step["faults"]
-        options = dict(step["constants"](*values) if step["constants"] else {}, num_warps=step["warps"],
-                       enable_fp_fusion=False)
+        options = dict(constants, num_warps=step["warps"], enable_fp_fusion=False)
         calls.append((step["function"][(programs,)], arguments, options))
 
     def run():

@@ -215,12 +215,8 @@ class GraphWriter:
             return self.list_argument(value)
         if value is None:
             return {"as_none": True}
-        if isinstance(value, bool):
-            return {"as_bool": value}
-        if isinstance(value, int):
-            return {"as_int": value}
-        if isinstance(value, float):
-            return {"as_float": real(value)}
+        if isinstance(value, (bool, int, float)):
+            return self.document.number(value)
         if isinstance(value, complex):
             return {"as_complex": {"real": real(value.real), "imag": real(value.imag)}}
         if isinstance(value, str):

@@ -16,6 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "gpu")]
+from launch_table import scratch_of, taken_launches  # noqa: E402
 
 POINTERS = {
     "u8": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u16": "*u16", "u32": "*u32", "u64": "*u64",
@@ -87,27 +88,21 @@ class Launcher:
 
         entry, driver = self.entry, self.driver
         symbols = [size] if entry["symbols"] else []
-        sizes = dict(zip(entry["symbols"], symbols))
-        sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
         faults = np.zeros(max(1, entry["sites"]), np.int64)
         pointers = {name: driver.upload(arrays[name]) for name, _, _ in entry["buffers"]}
-        for name, dtype, elements in entry.get("scratch", []):
-            pointers[name] = driver.allocate(BYTES.get(dtype, 8) * elements(*symbols))
+        for name, dtype, elements in scratch_of(entry, symbols):
+            pointers[name] = driver.allocate(BYTES.get(dtype, 8) * elements)
         owned = list(pointers.values()) + [driver.upload(faults)]
         fault_words = owned[-1]
         launches = []
-        for number, step in enumerate(entry["launches"]):
-            values = [sizes[name] for name in step["symbols"]]
-            programs = step["programs"](*values)
-            if programs == 0:
-                continue
+        for number, step, values, programs, constants in taken_launches(entry, symbols):
             kept = [driver.allocate(BYTES.get(dtype, 8) * elements * programs) for dtype, elements in step["kept"]]
             owned += kept
             arguments = [pointers[name] for name in step["buffers"]] + [ctypes.c_int64(v) for v in values] + kept
             arguments += [fault_words] * step["faults"]
             # Behind the kernel's own arguments Triton's code takes two scratch pointers.
             arguments += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-            function, threads, shared = self.function_of(number, step["constants"](*values) if step["constants"] else {})
+            function, threads, shared = self.function_of(number, constants)
             launches.append((function, programs, threads, shared, arguments))
 
         def work():

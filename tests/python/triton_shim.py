@@ -2,6 +2,7 @@
 
 import numpy as np
 import triton.language as tl
+from launch_table import scratch_of, taken_launches
 from triton.runtime import interpreter
 
 
@@ -119,23 +120,16 @@ def launch(entry, arrays, symbols):
     """Runs one kernel of a printed module in the interpreter; `arrays` by buffer name are changed in place.
     Returns the faults."""
     faults = np.zeros(max(1, entry["sites"]), np.int64)
-    sizes = dict(zip(entry["symbols"], symbols, strict=True))
-    sizes |= {name: value(*symbols) for name, value in entry.get("sizes", [])}
     tensors = {name: Tensor(arrays[name], dtype) for name, dtype, _ in entry["buffers"]}
-    for name, dtype, elements in entry.get("scratch", []):
-        tensors[name] = scratch(dtype, elements(*symbols))
-    for step in entry["launches"]:
-        values = [sizes[name] for name in step["symbols"]]
-        programs = step["programs"](*values)
-        if programs == 0:
-            continue
+    for name, dtype, elements in scratch_of(entry, symbols):
+        tensors[name] = scratch(dtype, elements)
+    for _, step, values, programs, constants in taken_launches(entry, symbols):
         arguments = [tensors[name] for name in step["buffers"]] + values
         if entry["scalars"]:
             arguments.append(Tensor(np.array([arrays["scalars"]], np.float64), "f64"))
         arguments += [scratch(dtype, elements * programs) for dtype, elements in step["kept"]]
         if step["faults"]:
             arguments.append(Tensor(faults, "i64"))
-        constants = step["constants"](*values) if step["constants"] else {}
         step["function"][(programs,)](*arguments, **constants)
     return faults
 
