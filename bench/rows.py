@@ -153,6 +153,18 @@ class Gpt2(nn.Module):
         return self.model(input_ids=ids, use_cache=False).logits
 
 
+class LlamaSmall(nn.Module):
+    def __init__(self):
+        super().__init__()
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        self.model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=8, hidden_size=768, num_attention_heads=12,
+                                                  intermediate_size=2048, vocab_size=32000))
+
+    def forward(self, ids):
+        return self.model(input_ids=ids, use_cache=False).logits
+
+
 def encoder_layer():
     return nn.TransformerEncoderLayer(512, 8, dim_feedforward=2048, activation="gelu", batch_first=True)
 
@@ -176,6 +188,7 @@ MODELS = {name: vision(name) for name in
     "bert_base": (lambda: Bert(12, 768, 12), zoo.sentence),
     "minilm": (lambda: Bert(6, 384, 12), zoo.sentence),
     "gpt2": (Gpt2, lambda g: (torch.randint(0, 50257, (1, TOKENS), generator=g),)),
+    "llama_small": (LlamaSmall, lambda g: (torch.randint(0, 32000, (1, TOKENS), generator=g),)),
 }
 
 # Small programs whose kernels bench/counts.py counts, beside the rows above.

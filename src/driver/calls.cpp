@@ -129,6 +129,7 @@ Status run_attention(const void* bound, std::span<const CallOperand> o, const Ca
   args.v_dim = v.shape[3];
   args.scale = attention.scale;
   args.causal = attention.causal;
+  args.nan_rows = attention.nan_rows;
   args.q = q.data;
   args.k = k.data;
   args.v = v.data;
@@ -189,8 +190,8 @@ std::vector<i64> numbers_of(const StructuredAttrs& attrs, DType out) {
     for (const std::vector<i64>* list : {&conv->stride, &conv->padding, &conv->dilation})
       n.insert(n.end(), list->begin(), list->end());
   } else if (const auto* attention = std::get_if<Attention>(&attrs)) {
-    n.insert(n.end(),
-             {std::bit_cast<i64>(attention->scale), attention->causal, attention->has_mask});
+    n.insert(n.end(), {std::bit_cast<i64>(attention->scale), attention->causal, attention->has_mask,
+                       attention->nan_rows});
   } else if (const auto* sort = std::get_if<Sort>(&attrs)) {
     n.insert(n.end(), {sort->descending, sort->is_topk});
   }
@@ -212,8 +213,8 @@ std::optional<CpuCall> read_numbers(std::string_view kind, std::span<const i64> 
       return std::vector<i64>(part.begin(), part.end());
     };
     call.attrs = Conv{list(0), list(1), list(2), {}, n[0], n[1] != 0};
-  } else if (kind == "attention" && n.size() == 3) {
-    call.attrs = Attention{std::bit_cast<double>(n[0]), n[1] != 0, n[2] != 0};
+  } else if (kind == "attention" && n.size() == 4) {
+    call.attrs = Attention{std::bit_cast<double>(n[0]), n[1] != 0, n[2] != 0, n[3] != 0};
   } else if ((kind == "sort" || kind == "topk") && n.size() == 2) {
     call.attrs = Sort{n[0] != 0, n[1] != 0};
   } else {

@@ -37,6 +37,16 @@ Status run_decompose(Compilation& c) {
   return Ok{};
 }
 
+Status run_simplify(Compilation& c) {
+  simplify(c.graph);
+  return Ok{};
+}
+
+Status run_attention(Compilation& c) {
+  recognize_attention(c.graph);
+  return Ok{};
+}
+
 Status run_dead_code(Compilation& c) {
   remove_dead_code(c.graph);
   return Ok{};
@@ -149,9 +159,11 @@ Status run_init(Compilation& c) {
   return Error{runtime::with_names(done.error().message, present_names(c))};
 }
 
-constexpr std::array<Pass, 9> kPasses = {{
+constexpr std::array<Pass, 11> kPasses = {{
     {"program_cache", Level::Graph, Level::Code, find_program, use_programs, true},
     {"decompose", Level::Graph, Level::Graph, run_decompose, has_graph, false},
+    {"simplify", Level::Graph, Level::Graph, run_simplify, has_graph, true},
+    {"attention", Level::Graph, Level::Graph, run_attention, has_graph, true},
     {"dead_code", Level::Graph, Level::Graph, run_dead_code, has_graph, true},
     {"lower", Level::Graph, Level::Loops, run_lower, has_graph, false},
     {"schedule", Level::Loops, Level::Schedule, run_schedule, for_cpp, false},

@@ -190,6 +190,37 @@ Result<Types> attention(const Call& call) {
   return Types{std::move(out)};
 }
 
+/// Dense in the order of its dims, whatever the operands' layouts.
+Result<Types> softmax_attention(const Call& call) {
+  const Type& query = call.tensor("query");
+  const Type& key = call.tensor("key");
+  const Type& value = call.tensor("value");
+  const std::size_t n = query.ndim();
+  if (n < 3 || n > 4) return call.fail("the query must have 3 or 4 dims, not {}", n);
+  for (const Type* type : {&key, &value}) {
+    COIL_TRY(dtypes_agree(call, query, *type));
+    if (type->ndim() != n) return call.fail("an operand has {} dims, not {}", type->ndim(), n);
+    for (std::size_t d = 0; d + 2 < n; ++d)
+      COIL_TRY(sizes_agree(call, query.shape[d], type->shape[d]));
+  }
+  if (!is_float(query.dtype)) return call.fail("operands must be floats");
+  COIL_TRY(sizes_agree(call, query.shape[n - 1], key.shape[n - 1]));
+  COIL_TRY(sizes_agree(call, key.shape[n - 2], value.shape[n - 2]));
+  Sizes scores(query.shape.begin(), query.shape.end() - 1);
+  scores.push_back(key.shape[n - 2]);
+  if (call.has("mask")) {
+    const Type& mask = call.tensor("mask");
+    if (!is_bool(mask.dtype)) COIL_TRY(dtypes_agree(call, query, mask));
+    Result<Sizes> spread = broadcast(call.graph, scores, mask.shape);
+    if (!spread.ok()) return call.fail("{}", spread.error().message);
+    if (spread->size() != n) return call.fail("the mask has {} dims", mask.ndim());
+    for (std::size_t d = 0; d < n; ++d) COIL_TRY(sizes_agree(call, (*spread)[d], scores[d]));
+  }
+  Sizes shape(query.shape.begin(), query.shape.end() - 1);
+  shape.push_back(value.shape[n - 1]);
+  return Types{call.contiguous(query.dtype, std::move(shape))};
+}
+
 Result<Types> flash_attention(const Call& call) {
   COIL_TRY(dims_are(call, "query", 4));
   COIL_TRY(dims_are(call, "value", 4));
@@ -219,6 +250,7 @@ constexpr RuleRow kRules[] = {
     {"addr", addr},
     {"convolution", convolution},
     {"scaled_dot_product_attention", attention},
+    {"softmax_attention", softmax_attention},
     {"_scaled_dot_product_flash_attention_for_cpu", flash_attention},
 };
 

@@ -148,12 +148,12 @@ struct Conv {
 };
 
 /// y = softmax(q k^T * scale + mask) v; q [b, h, m, d], k [b, hk, n, d], v [b, hk, n, e], optional
-/// mask [b, h, m, n] (bool: keep; float: added); h is a multiple of hk. A row with nothing kept is
-/// 0.
+/// mask [b, h, m, n] (bool: keep; float: added); h is a multiple of hk.
 struct Attention {
   double scale = 1;
   bool causal = false;  // key j is kept for query i where j <= i
   bool has_mask = false;
+  bool nan_rows = false;  // a row with nothing kept is NaN, as softmax has it, and not 0
 };
 
 /// Along the last dim of x [rows, n]; results values [rows, k] and i64 indices [rows, k]; k = n for

@@ -71,6 +71,7 @@ Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
     attention.scale = COIL_TRY(in_.number());
     attention.causal = in_.accept("causal");
     attention.has_mask = in_.accept("mask");
+    attention.nan_rows = in_.accept("nan_rows");
     return StructuredAttrs(attention);
   }
   Conv conv;

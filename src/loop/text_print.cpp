@@ -340,8 +340,8 @@ std::string Printer::structured_attrs(const Structured& node) const {
     return "conv " + node.name + text;
   };
   const auto attention = [&](const Attention& a) {
-    return str("attention {} scale {}{}{}", node.name, float_text(a.scale),
-               a.causal ? " causal" : "", a.has_mask ? " mask" : "");
+    return str("attention {} scale {}{}{}{}", node.name, float_text(a.scale),
+               a.causal ? " causal" : "", a.has_mask ? " mask" : "", a.nan_rows ? " nan_rows" : "");
   };
   const auto sort = [&](const Sort& s) {
     return str("{} {}{}", s.is_topk ? "topk" : "sort", node.name,

@@ -126,6 +126,33 @@ Access mask_operand(Lowering& l, ValueId v, const Type& query, const Access& q, 
   return l.linear(broadcast_to(l.syms, mask, scores), "mask");
 }
 
+struct AttentionOperands {
+  ValueId query;
+  Access q, k, v;
+  ValueId mask;  // may be invalid
+};
+
+Status add_attention(Lowering& l, const Node& node, const Attention& attention,
+                     const AttentionOperands& o) {
+  Structured s;
+  s.name = l.name();
+  s.attrs = attention;
+  s.inputs = {o.q, o.k, o.v};
+  if (attention.has_mask) s.inputs.push_back(mask_operand(l, o.mask, l.type(o.query), o.q, o.k));
+  const Type& type = l.type(node.outs[0]);
+  BufferId out;
+  if (type.ndim() == 4) {
+    out = l.result();
+  } else {  // a result is a whole buffer of four dims: the node's own is a view of it
+    out = l.temp("heads", type.dtype,
+                 {o.q.extents[0], o.q.extents[1], o.q.extents[2], o.v.extents[3]});
+    l.set(node.outs[0], reshape(l.syms, l.prover, l.whole(out), type.shape));
+  }
+  s.outputs = {l.whole(out)};
+  l.add_structured(std::move(s));
+  return Ok{};
+}
+
 }  // namespace
 
 Status lower_attention(Lowering& l, const Node& node, const Args& args) {
@@ -146,23 +173,21 @@ Status lower_attention(Lowering& l, const Node& node, const Args& args) {
     if (!width) return l.unsupported_case("the default scale of a dynamic head size; give scale=");
     attention.scale = 1 / std::sqrt(static_cast<double>(*width));
   }
-  Structured s;
-  s.name = l.name();
-  s.attrs = attention;
-  s.inputs = {q, k, v};
-  if (attention.has_mask)
-    s.inputs.push_back(mask_operand(l, args.tensor("attn_mask"), l.type(query), q, k));
-  const Type& type = l.type(node.outs[0]);
-  BufferId out;
-  if (type.ndim() == 4) {
-    out = l.result();
-  } else {  // a result is a whole buffer of four dims: the node's own is a view of it
-    out = l.temp("heads", type.dtype, {q.extents[0], q.extents[1], q.extents[2], v.extents[3]});
-    l.set(node.outs[0], reshape(l.syms, l.prover, l.whole(out), type.shape));
-  }
-  s.outputs = {l.whole(out)};
-  l.add_structured(std::move(s));
-  return Ok{};
+  return add_attention(l, node, attention,
+                       {query, q, k, v, attention.has_mask ? args.tensor("attn_mask") : ValueId()});
+}
+
+Status lower_softmax_attention(Lowering& l, const Node& node, const Args& args) {
+  const ValueId query = args.tensor("query");
+  const Access q = COIL_TRY(heads(l, query, "q"));
+  const Access k = COIL_TRY(heads(l, args.tensor("key"), "k"));
+  const Access v = COIL_TRY(heads(l, args.tensor("value"), "v"));
+  Attention attention;
+  attention.scale = args.number("scale");
+  attention.has_mask = args.has("mask");
+  attention.nan_rows = true;
+  return add_attention(l, node, attention,
+                       {query, q, k, v, attention.has_mask ? args.tensor("mask") : ValueId()});
 }
 
 }  // namespace coil::lowering

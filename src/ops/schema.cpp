@@ -12,6 +12,14 @@ constexpr std::string_view kSchemas[] = {
 #undef R
 };
 
+/// Ops that graph passes make, which torch has not.
+constexpr std::string_view kOwnSchemas[] = {
+    // softmax(query key^T * scale + mask) value; a bool mask says what is kept, and a row with
+    // nothing kept is NaN.
+    "softmax_attention(Tensor query, Tensor key, Tensor value, Tensor? mask=None, *, float "
+    "scale=1.0) -> Tensor",
+};
+
 constexpr std::string_view full_name_of(std::string_view line) {
   return line.substr(0, line.find('('));
 }
@@ -206,8 +214,10 @@ int Schema::arg_index(std::string_view arg_name) const {
 
 std::optional<Schema> find_schema(std::string_view full_name) {
   const std::string_view* row = first_from(full_name);
-  if (row == std::end(kSchemas) || full_name_of(*row) != full_name) return std::nullopt;
-  return parse_schema(*row);
+  if (row != std::end(kSchemas) && full_name_of(*row) == full_name) return parse_schema(*row);
+  for (std::string_view own : kOwnSchemas)
+    if (full_name_of(own) == full_name) return parse_schema(own);
+  return std::nullopt;
 }
 
 std::vector<std::string> overloads(std::string_view name) {

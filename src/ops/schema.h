@@ -54,7 +54,8 @@ struct Schema {
   int arg_index(std::string_view arg_name) const;  // -1 if there is none
 };
 
-/// The schema of "add.Tensor" or "relu" in namespace aten; nothing if torch has none by that name.
+/// The schema of "add.Tensor" or "relu" in namespace aten, or of an op that only coil's own passes
+/// make; nothing if there is none by that name.
 /// `.out` overloads are not in the table.
 std::optional<Schema> find_schema(std::string_view full_name);
 /// All overloads of a name: "add" gives add.Tensor, add.Scalar.

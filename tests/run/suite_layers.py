@@ -104,6 +104,15 @@ def attention_forms(q, k, v, mask, allowed):
             f(q, k[:, :1], v[:, :1], enable_gqa=True), f(q[0], k[0], v[0]))
 
 
+def spelled_attention(q, k, v, mask, bias, allowed):
+    """As models write it out; the second row of `allowed` is empty, so that softmax makes it NaN."""
+    scores = q @ k.transpose(-1, -2)
+    masked = ((scores / 8**0.5 + mask).softmax(-1) @ v).transpose(1, 2).flatten(2)
+    filled = torch.where(allowed, scores, float("-inf")).softmax(-1) @ v
+    windows = (scores * 0.3 + bias).view(1, 2, 2, 5, 5) + mask.view(1, 2, 1, 5, 5)
+    return masked, filled, windows.view(2, 2, 5, 5).softmax(-1) @ v, torch.bmm(torch.bmm(q[0], k[0].mT).softmax(2), v[0])
+
+
 def pooling(x):
     y = x[:, :, 0]
     return (F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 2, ceil_mode=True), F.max_pool2d(x, 2, 1, dilation=2), F.avg_pool2d(x, 2, ceil_mode=True),
@@ -146,6 +155,8 @@ def programs():
     q, k, w = (v.normal(2, 2, 5, 8) for _ in range(3))
     allowed = v.bools(5, 5) | torch.eye(5, dtype=torch.bool)
     yield of_function("attention_forms", attention_forms, [(q, k, w, v.normal(2, 1, 5, 5), allowed)])
+    allowed = allowed & (torch.arange(5) != 1).unsqueeze(1)
+    yield of_function("spelled_attention", spelled_attention, [(q, k, w, v.normal(2, 1, 5, 5), v.normal(1, 2, 5, 5), allowed)])
     yield of_function("pooling", pooling, [(v.normal(2, 3, 7, 9),)])
     yield of_function("resampling", resampling, [(v.normal(1, 2, 6, 7),)])
     yield Program("embeddings", Embeddings, [(v.ints(0, 11, 2, 4), v.ints(0, 7, 2, 4))])

@@ -181,6 +181,10 @@ TEST(TemplatesAttention, NothingKeptGivesZeros) {
     p.run(isa, 1);
     for (i64 d = 0; d < 5; ++d) EXPECT_EQ(p.out.get(5 + d), 0);
     EXPECT_NE(p.out.get(0), 0);
+    p.a.nan_rows = true;
+    p.run(isa, 1);
+    for (i64 d = 0; d < 5; ++d) EXPECT_TRUE(std::isnan(p.out.get(5 + d)));
+    EXPECT_FALSE(std::isnan(p.out.get(0)));
   }
   check_case({.q_len = 3, .kv_len = 0, .head_dim = 4, .v_dim = 5});
   check_case({.q_len = 0, .kv_len = 4, .head_dim = 4, .v_dim = 5});

@@ -73,9 +73,11 @@ Status run_attention(Frame& frame, const Structured& node, const Attention& atte
         if (attention.has_mask) scores[j] += mask.data[(bh * m + i) * n + j];
         if (attention.causal && j > i) scores[j] = kNothing<T>;
       }
+      T* row = y.data.data() + (bh * m + i) * width;
       if (softmax(scores))
-        multiply<T>(1, width, n, scores.data(), v.data.data() + kv * n * width,
-                    y.data.data() + (bh * m + i) * width);
+        multiply<T>(1, width, n, scores.data(), v.data.data() + kv * n * width, row);
+      else if (attention.nan_rows && n > 0)
+        std::fill(row, row + width, std::numeric_limits<T>::quiet_NaN());
     }
   }
   return scatter_dense(frame, node.outputs[0], y);

@@ -199,7 +199,8 @@ struct AttentionTask {
     multiply_values();
     for (i64 i = 0; i < rows; ++i) {
       Acc* r = results + i * call.memory.value_ld;
-      const Acc divisor = sums[i] == Acc(0) ? Acc(1) : sums[i];
+      const bool is_zero = sums[i] == Acc(0) && !(a.nan_rows && a.kv_len > 0);
+      const Acc divisor = is_zero ? Acc(1) : sums[i];
       for (i64 j = 0; j < a.v_dim; ++j) r[j] /= divisor;
     }
     const i64 offset = batch * a.out_strides[0] + head * a.out_strides[1] + row * a.out_strides[2];
