@@ -33,6 +33,12 @@ def b(*shape):
     return torch.rand(*shape) > 0.5
 
 
+def spd(*shape):
+    """Positive-definite matrices."""
+    a = torch.rand(*shape, shape[-1])
+    return a @ a.mT + torch.eye(shape[-1])
+
+
 CL = (0, 2, 3, 1)  # channels_last
 half = torch.bfloat16
 inf = float("inf")
@@ -162,6 +168,24 @@ CASES = [
     # attention and cells
     ("_scaled_dot_product_flash_attention_for_cpu", f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8)), ("lstm_cell", f(2, 3), [f(2, 4), f(2, 4)], f(16, 3), f(16, 4), f(16), f(16)), ("gru_cell", f(2, 3), f(2, 4), f(12, 3), f(12, 4)),
     ("rnn_tanh_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4), f(4), f(4)), ("rnn_relu_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4)), ("cdist", f(5, 3), f(4, 3)), ("cdist", f(2, 5, 3), f(2, 4, 3), 1.0),
+    # linear algebra
+    *(("linalg_inv_ex", x) for x in (f(4, 4), f(2, 3, 4, 4), f(1, 1), f(0, 0))), ("linalg_inv", spd(4)),
+    *((op, a, b) for op in ("_linalg_solve_ex", "linalg_solve") for a in (spd(4), spd(2, 4)) for b in (f(4), f(4, 2), f(3, 2, 4, 2))),
+    ("_linalg_solve_ex", f(2, 4, 4), f(2, 4)), ("_linalg_solve_ex", f(2, 4, 4), f(3, 4), False),
+    *((op, x) for op in ("_linalg_det", "_linalg_slogdet") for x in (f(3, 3), f(2, 3, 3, 3), f(2, 3, 3).mT, f(0, 0))),
+    *(("linalg_lu", x) for x in (f(3, 3), f(2, 5, 3), f(2, 3, 5), f(0, 3))),
+    *(("cholesky_solve", f(3, 2), a, up) for a in (spd(3), spd(2, 3)) for up in (False, True)),
+    ("cholesky_inverse", spd(3)), ("cholesky_inverse", spd(2, 3), True), ("linalg_cholesky", spd(2, 3)),
+    *(("triangular_solve", f(4, 2), a, True, t) for a in (f(4, 4), f(2, 4, 4)) for t in (False, True)),
+    *(("linalg_qr", x, mode) for x in (f(5, 3), f(2, 3, 5), f(3, 3), f(1, 4), f(4, 1)) for mode in ("reduced", "complete", "r")),
+    ("ormqr", f(5, 3), f(3), f(5, 2)), ("ormqr", f(2, 5, 3), f(2, 3), f(2, 4, 5), False, True), ("ormqr", f(3, 3), f(3), f(3, 2)),
+    ("linalg_matrix_sqrth", spd(2, 3)), ("linalg_polar", f(2, 5, 3)), ("linalg_matrix_norm.str_ord", f(2, 4, 3), "nuc"),
+    *(("linalg_matrix_norm", f(2, 4, 3), p, [0, 2], keep) for p in (2, -2) for keep in (False, True)),
+    *(("linalg_pinv.atol_rtol_tensor", x) for x in (f(5, 3), f(2, 3, 5), f(0, 3))),
+    ("linalg_pinv.atol_rtol_tensor", spd(2, 3), f(2), None, True), ("linalg_pinv.atol_rtol_tensor", f(2, 3, 4), f(2), f(2)),
+    ("linalg_svd", f(2, 3, 5)), ("linalg_svdvals", f(2, 3, 5)), ("linalg_eigh", spd(3)), ("linalg_eigvalsh", spd(2, 3)),
+    ("linalg_det", f(3, 3)), ("linalg_slogdet", f(2, 3, 3)), ("linalg_lu_factor", f(2, 3, 3)), ("linalg_ldl_factor", spd(3)),
+    ("matrix_exp", f(2, 3, 3)),
 ]
 
 

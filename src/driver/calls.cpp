@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "templates/cpu/factor.h"
 #include "templates/cpu/table.h"
 
 namespace coil {
@@ -171,6 +172,14 @@ Status run_sort(const void* bound, std::span<const CallOperand> o, const CallToo
                       t.topk_scratch_bytes);
 }
 
+Status run_factor(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const Factor& factor = std::get<Factor>(call_of(bound).attrs);
+  const runtime::FactorArgs args{factor.kind, factor.flags, o};
+  COIL_TRY(runtime::check_factor(args));
+  const i64 bytes = templates::factor_scratch_bytes(args, tools.pool.threads());
+  return templates::factor(args, tools.pool, COIL_TRY(tools.scratch.take(bytes)));
+}
+
 /// What carries out a kind of call, and the packing of its weight.
 struct CallKind {
   std::string_view name;
@@ -179,7 +188,7 @@ struct CallKind {
 constexpr CallKind kCallKinds[] = {
     {"gemm", run_gemm, pack_gemm},         {"conv", run_conv, pack_conv},
     {"attention", run_attention, nullptr}, {"sort", run_sort, nullptr},
-    {"topk", run_sort, nullptr},
+    {"topk", run_sort, nullptr},           {"factor", run_factor, nullptr},
 };
 
 /// The attributes of a node as numbers, as a plan keeps them.
@@ -194,6 +203,8 @@ std::vector<i64> numbers_of(const StructuredAttrs& attrs, DType out) {
                        attention->nan_rows});
   } else if (const auto* sort = std::get_if<Sort>(&attrs)) {
     n.insert(n.end(), {sort->descending, sort->is_topk});
+  } else if (const auto* factor = std::get_if<Factor>(&attrs)) {
+    n.insert(n.end(), {static_cast<i64>(factor->kind), factor->flags});
   }
   return n;
 }
@@ -217,6 +228,9 @@ std::optional<CpuCall> read_numbers(std::string_view kind, std::span<const i64> 
     call.attrs = Attention{std::bit_cast<double>(n[0]), n[1] != 0, n[2] != 0, n[3] != 0};
   } else if ((kind == "sort" || kind == "topk") && n.size() == 2) {
     call.attrs = Sort{n[0] != 0, n[1] != 0};
+  } else if (kind == "factor" && n.size() == 2 && n[0] >= 0 && n[0] < kNumFactors && n[1] >= 0 &&
+             (n[1] & ~i64{flags_of(static_cast<FactorKind>(n[0]))}) == 0) {
+    call.attrs = Factor{static_cast<FactorKind>(n[0]), static_cast<u8>(n[1])};
   } else {
     return std::nullopt;
   }
@@ -269,6 +283,8 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
                                        attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
     chosen.name = "attention";
+  } else if (std::holds_alternative<Factor>(node.attrs)) {
+    chosen.name = "factor";
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
     chosen.name = std::get<Sort>(node.attrs).is_topk ? "topk" : "sort";

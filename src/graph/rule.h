@@ -81,6 +81,7 @@ std::span<const RuleRow> norm_rules();
 std::span<const RuleRow> pool_rules();
 std::span<const RuleRow> index_rules();
 std::span<const RuleRow> recurrence_rules();
+std::span<const RuleRow> linalg_rules();
 
 /// Ops of which is_own_op holds.
 Result<Types> infer_own_op(Graph& graph, const Node& node);

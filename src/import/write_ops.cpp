@@ -4,6 +4,7 @@
 
 #include "graph/args.h"
 #include "graph/builder.h"
+#include "graph/info_check.h"
 #include "graph/rules.h"
 #include "import/alias_ops.h"
 
@@ -36,6 +37,7 @@ const WriteOps::Row* WriteOps::find(std::string_view op) {
   static constexpr Row kRows[] = {
       {"_assert_tensor_metadata", &WriteOps::nothing},
       {"_assert_scalar", &WriteOps::assert_scalar},
+      {"_linalg_check_errors", &WriteOps::linalg_check_errors},
       {"sym_constrain_range", &WriteOps::constrain_range},
       {"sym_constrain_range_for_size", &WriteOps::constrain_range},
       {"lift_fresh_copy", &WriteOps::lift_fresh_copy},
@@ -58,6 +60,10 @@ std::optional<std::vector<ImportValue>> WriteOps::run() {
   if (sets_dims(call_.op)) return set_dims();
   const std::optional<ops::Schema> schema = ops::find_schema(call_.op);
   if (!schema) return std::nullopt;
+  if (const int flag = schema->arg_index("check_errors"); flag >= 0) {
+    const bool* asked = std::get_if<bool>(&arg(static_cast<std::size_t>(flag)));
+    if (asked != nullptr && *asked) return checked(static_cast<std::size_t>(flag));
+  }
   const bool writes_other =
       std::any_of(schema->args.begin(), schema->args.end(),
                   [&](const auto& a) { return a.written && &a != schema->args.data(); });
@@ -92,6 +98,30 @@ WriteOps::Results WriteOps::assert_scalar() {
   graph.facts.add(*condition);
   graph.checks.push_back({*condition, text != nullptr ? *text : graph.syms->text(*condition)});
   return {};
+}
+
+/// No element of `info` tells of a matrix that could not be taken apart.
+WriteOps::Results WriteOps::linalg_check_errors() {
+  const std::string* api = std::get_if<std::string>(&arg(1));
+  check_info(tensor(0), api ? *api : call_.op);
+  return {};
+}
+
+WriteOps::Results WriteOps::checked(std::size_t flag) {
+  ImportCall plain = call_;
+  plain.args.at(flag) = Arg(false);
+  Results results = builder_.plain_call(plain);
+  check_info(std::get<TensorId>(results.back()), std::string(base_name(call_.op)));
+  return results;
+}
+
+void WriteOps::check_info(TensorId info, const std::string& api) {
+  Graph& graph = builder_.graph();
+  const ValueId set =
+      builder_.call_op("ne.Scalar", {builder_.read(info), graph.syms->constant(0)}, call_);
+  const ValueId any = builder_.call_op("any", {set}, call_);
+  const sym::Expr failed = graph.type(builder_.call_op("item", {any}, call_)).expr;
+  graph.checks.push_back({graph.syms->eq(failed, graph.syms->constant(0)), info_error(api)});
 }
 
 WriteOps::Results WriteOps::constrain_range() {

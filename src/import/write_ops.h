@@ -26,6 +26,10 @@ class WriteOps {
 
   Results nothing() { return {}; }
   Results assert_scalar();
+  Results linalg_check_errors();
+  /// An op that is asked to fail where its last result, `info`, is not 0.
+  Results checked(std::size_t flag);
+  void check_info(TensorId info, const std::string& api);
   Results constrain_range();
   Results lift_fresh_copy();
   Results copy();

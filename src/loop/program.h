@@ -9,6 +9,7 @@
 
 #include "graph/graph.h"
 #include "ops/combine.h"
+#include "runtime/factor/kind.h"
 #include "sym/prover.h"
 
 namespace coil {
@@ -163,7 +164,14 @@ struct Sort {
   bool is_topk = false;
 };
 
-using StructuredAttrs = std::variant<Gemm, Conv, Attention, Sort>;
+/// A factorisation of matrices, or a solver that rests on one; operands and results as the kind's
+/// signature lists them (runtime/factor/kind.def), all with a batch dim in front.
+struct Factor {
+  FactorKind kind = FactorKind::cholesky;
+  u8 flags = 0;  // FactorFlag
+};
+
+using StructuredAttrs = std::variant<Gemm, Conv, Attention, Sort, Factor>;
 
 struct Structured {
   std::string name;

@@ -57,6 +57,18 @@ Status ProgramParser::parse_access(Structured& node) {
   return Ok{};
 }
 
+/// `cholesky`, or `triangular upper unit`: a kind and its flags.
+Result<StructuredAttrs> ProgramParser::parse_factor() {
+  Factor factor;
+  const std::string word = COIL_TRY(in_.word());
+  const std::optional<FactorKind> kind = find_factor(word);
+  if (!kind) return in_.error_here(str("there is no factorisation '{}'", word));
+  factor.kind = *kind;
+  for (const FactorFlagName& row : kFactorFlags)
+    if (in_.accept(row.name)) factor.flags |= row.flag;
+  return StructuredAttrs(factor);
+}
+
 Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
   if (kind == "gemm") return StructuredAttrs(Gemm{});
   if (kind == "sort" || kind == "topk") {
@@ -65,6 +77,7 @@ Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
     sort.descending = in_.accept("descending");
     return StructuredAttrs(sort);
   }
+  if (kind == "factor") return parse_factor();
   if (kind == "attention") {
     Attention attention;
     COIL_TRY(in_.expect("scale"));

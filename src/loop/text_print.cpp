@@ -347,8 +347,14 @@ std::string Printer::structured_attrs(const Structured& node) const {
     return str("{} {}{}", s.is_topk ? "topk" : "sort", node.name,
                s.descending ? " descending" : "");
   };
+  const auto factor = [&](const Factor& f) {
+    std::string text = str("factor {} {}", node.name, name(f.kind));
+    for (const FactorFlagName& row : kFactorFlags)
+      if (f.flags & row.flag) text += " " + std::string(row.name);
+    return text;
+  };
   return std::visit(
-      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort},
+      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort, factor},
       node.attrs);
 }
 

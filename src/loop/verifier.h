@@ -31,6 +31,7 @@ class ProgramVerifier {
   Status verify_conv(const Structured& node, const Conv& conv) const;
   Status verify_attention(const Structured& node, const Attention& attention) const;
   Status verify_sort(const Structured& node, const Sort& sort) const;
+  Status verify_factor(const Structured& node, const Factor& factor) const;
   Status verify_control(const Control& control);
   Status verify_subprogram(const Control& control, u32 index, std::size_t inputs,
                            std::size_t outputs);

@@ -26,6 +26,7 @@ Status ProgramVerifier::verify_structured(const Structured& node) {
     if (std::holds_alternative<Gemm>(node.attrs)) return verify_gemm(node);
     if (const auto* conv = std::get_if<Conv>(&node.attrs)) return verify_conv(node, *conv);
     if (const auto* a = std::get_if<Attention>(&node.attrs)) return verify_attention(node, *a);
+    if (const auto* f = std::get_if<Factor>(&node.attrs)) return verify_factor(node, *f);
     return verify_sort(node, std::get<Sort>(node.attrs));
   };
   const Status status = check();
@@ -143,6 +144,34 @@ Status ProgramVerifier::verify_sort(const Structured& node, const Sort&) const {
     return error("the values have another dtype than x");
   if (program_.buffers[node.outputs[1].buffer].dtype != DType::i64)
     return error("the indices are not i64");
+  return Ok{};
+}
+
+/// By the kind's signature: how many dims, and of which dtypes. Sizes are compared when it runs.
+Status ProgramVerifier::verify_factor(const Structured& node, const Factor& factor) const {
+  const FactorSignature s = signature_of(factor.kind);
+  const std::size_t count = node.inputs.size() + node.outputs.size();
+  if (node.inputs.size() != s.inputs || (count != s.least && count != s.most))
+    return error("{} operands and {} results of {}", node.inputs.size(), node.outputs.size(),
+                 name(factor.kind));
+  if ((factor.flags & ~flags_of(factor.kind)) != 0)
+    return error("{} has no such flag", name(factor.kind));
+  const auto at = [&](std::size_t i) -> const Access& {
+    return i < s.inputs ? node.inputs[i] : node.outputs[i - s.inputs];
+  };
+  const bool is_complex = at(0).vars.size() > s.operands[0].dims.size();
+  const DType element = program_.buffers[at(0).buffer].dtype;
+  if (s.operands[0].type == 'x' && element != DType::f32 && element != DType::f64)
+    return error("{} of {}", name(factor.kind), name(element));
+  for (std::size_t i = 0; i < count; ++i) {
+    const FactorOperand& o = s.operands[i];
+    const bool pairs = o.type == 'c' || (o.type == 'x' && is_complex);
+    COIL_TRY(check_rank(at(i), str("operand {}", i), o.dims.size() + (pairs ? 1 : 0)));
+    const DType wanted = o.type == 'i' ? DType::i32 : o.type == 'l' ? DType::i64 : element;
+    const DType found = program_.buffers[at(i).buffer].dtype;
+    if (found != wanted)
+      return error("operand {} is {}, expected {}", i, name(found), name(wanted));
+  }
   return Ok{};
 }
 

@@ -30,8 +30,25 @@ Values frobenius_norm(Composite& c) {
   return {c.call("linalg_vector_norm", {c.self(), c.n(2), c.arg("dim"), c.flag("keepdim")})};
 }
 
+/// Norms over singular values: their sum (nuc), the largest (2) or the smallest (-2).
+ValueId spectral_norm(Composite& c, std::string_view op, i64 rows, i64 columns, bool keeps,
+                      ValueId v) {
+  Dims order;
+  for (i64 d = 0; d < c.ndim(v); ++d)
+    if (d != rows && d != columns) order.push_back(d);
+  order.insert(order.end(), {rows, columns});
+  const ValueId matrix = c.permute(v, order);
+  const ValueId values = c.call_all("_linalg_svd", {matrix, false, false})[1];
+  ValueId out = op == "sum" ? c.sum(values, {c.ndim(values) - 1}, KeepDim::No)
+                            : c.call(std::string(op), {values, c.as_exprs({-1}), false});
+  for (i64 d : {std::min(rows, columns), std::max(rows, columns)})
+    if (keeps) out = c.unsqueeze(out, d);
+  return out;
+}
+
 ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool keeps, ValueId v) {
   if (const std::string* name = std::get_if<std::string>(&order)) {
+    if (*name == "nuc") return spectral_norm(c, "sum", rows, columns, keeps, v);
     if (*name != "fro") c.fail("the {} norm of matrices is not supported", *name);
     return c.call("linalg_vector_norm", {v, c.n(2), c.as_exprs({rows, columns}), keeps});
   }
@@ -39,6 +56,7 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
   if (const double* number = std::get_if<double>(&order)) p = *number;
   if (const sym::Expr* number = std::get_if<sym::Expr>(&order))
     p = static_cast<double>(c.syms.as_const(*number).value_or(0));
+  if (std::abs(p) == 2) return spectral_norm(c, p > 0 ? "amax" : "amin", rows, columns, keeps, v);
   const bool over_columns = std::isinf(p);
   if (!over_columns && std::abs(p) != 1)
     c.fail("the norm of order {} of matrices is not supported", p);

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 import exporting  # noqa: E402
 
-SUITES = ("alias", "control", "data_sizes", "dtypes", "indexing", "layers", "numbers", "signature",
+SUITES = ("alias", "control", "data_sizes", "dtypes", "indexing", "layers", "linalg", "numbers", "signature",
           "sizes", "state")
 
 

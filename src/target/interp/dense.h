@@ -56,5 +56,6 @@ Status run_conv(Frame& frame, const Structured& node, const Conv& conv);
 template <class T>
 Status run_attention(Frame& frame, const Structured& node, const Attention& attention);
 Status run_sort(Frame& frame, const Structured& node, const Sort& sort);
+Status run_factor(Frame& frame, const Structured& node, const Factor& factor);
 
 }  // namespace coil::interp

@@ -222,4 +222,23 @@ for kind in ('lstm','gru','rnn','rnn_relu'):
     rnn(kind,1,False,True,False); rnn(kind,2,True,True,True); rnn(kind,1,False,False,True)
 for op in ('any','all'):  # of no dims, unlike other reductions
     case(op+'.dims',r(2,3).round(),[]); case(op+'.dims',r(2,3)>0,[],True)
+# linear algebra: what is unique of a factorisation
+for t in (torch.float32,torch.float64):
+    A=r(4,4,dtype=t); S=A@A.mT+torch.eye(4,dtype=t); W=r(2,3,5,dtype=t); V=r(2,5,3,dtype=t); B=r(2,1,4,2,dtype=t); BA=r(3,4,4,dtype=t); tol=2e-5 if t==torch.float32 else 1e-11
+    for x in (S,torch.stack([S,-S,S]),S[:1,:1],S[:0,:0]): case('linalg_cholesky_ex',x,False,False,tol=tol); case('linalg_cholesky_ex',x,True,False,tol=tol)
+    for x in (A,A.mT,W,V,V[:0],torch.ones(3,3,dtype=t)): case('linalg_lu_factor_ex',x,True,False,tol=tol)
+    for x in (A,W,V):
+        LU,p,_=torch.linalg.lu_factor_ex(x); case('lu_unpack',LU,p,True,True); case('lu_unpack',LU,p,False,True); case('lu_unpack',LU,p,True,False)
+        q,tau=torch.geqrf(x); case('geqrf',x,tol=tol)
+        if x is not W: case('linalg_householder_product',q,tau,tol=tol)
+    LU,p,_=torch.linalg.lu_factor_ex(BA)
+    for adjoint in (False,True): case('linalg_lu_solve',LU,p,B,True,adjoint,tol=tol); case('linalg_lu_solve',LU,p,B.mT,False,adjoint,tol=tol)
+    T=BA+6*torch.eye(4,dtype=t)
+    for upper in (False,True):
+        for unit in (False,True): case('linalg_solve_triangular',T,B,upper,True,unit,ref=lambda a,b,u,l,n:torch.linalg.solve_triangular(a,b,upper=u,left=l,unitriangular=n),tol=1e-4 if t==torch.float32 else tol); case('linalg_solve_triangular',T,B.mT,upper,False,unit,ref=lambda a,b,u,l,n:torch.linalg.solve_triangular(a,b,upper=u,left=l,unitriangular=n),tol=1e-4 if t==torch.float32 else tol)
+    M=BA+BA.mT; M[0,0,0]=M[0,3,3]=0; LD,p,_=torch.linalg.ldl_factor_ex(M); case('linalg_ldl_factor_ex',M,tol=tol); case('linalg_ldl_solve',LD,p,B,tol=5e-5 if t==torch.float32 else tol)
+    case('_linalg_eigh',M,'L',False,tol=tol); case('_linalg_eigh',BA,'U',False,tol=tol)
+    U=torch.triu(A)+torch.diag(torch.arange(4.)).to(t); case('linalg_eig',U,tol=tol); case('_linalg_eigvals',U,tol=tol)
+    for x in (W,V,S[:0]): case('_linalg_svd',x,False,False,tol=tol)
+    for x in (A,BA*4,A[:1,:1]): case('linalg_matrix_exp',x,tol=2e-5 if t==torch.float32 else 1e-10)
 print(count,'cases')
