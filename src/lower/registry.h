@@ -39,11 +39,12 @@ LowerFn find_lowering(std::string_view op);
                   X(index_copy) X(index_fill) X(nonzero) X(item) X(cat) X(constant_pad) X(flip)   \
                       X(roll) X(repeat) X(reflection_pad) X(replication_pad) X(tril) X(triu)      \
                           X(full) X(empty) X(arange) X(linspace) X(eye) X(max_pool) X(avg_pool)   \
-                              X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample_nearest)       \
-                                  X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
+                              X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample)               \
+                                  X(upsample_antialias) X(upsample_backward) X(grid_sampler) X(sort) \
                                       X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
                                           X(random)                                               \
-  X(logcumsumexp) X(frexp)
+  X(logcumsumexp) X(frexp) X(grid_sampler_backward) X(avg_pool_backward)                          \
+  X(adaptive_avg_pool_backward) X(col2im) X(fractional_max_pool)
 // clang-format on
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
 COIL_LOWERINGS(X)
