@@ -52,7 +52,7 @@ EXACT_BINARY = {
 INT_UNARY = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "bits_not": torch.bitwise_not}
 INT_BINARY = {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "pow": torch.pow,
-    "truncdiv": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "gcd": torch.gcd, "truncdiv": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
     "floordiv": EXACT_BINARY["floordiv"], "fmod": torch.fmod, "remainder": torch.remainder,
     "min": torch.minimum, "max": torch.maximum, "bits_and": torch.bitwise_and,
     "bits_or": torch.bitwise_or, "bits_xor": torch.bitwise_xor, "shl": torch.bitwise_left_shift,
@@ -72,6 +72,12 @@ ELEMENTARY = {
     "atan2": mpmath.atan2, "hypot": mpmath.hypot, "pow": mpmath.power,
 }
 ELEMENTARY_BINARY = {"atan2", "hypot", "pow"}
+POLYNOMIALS = {
+    "chebyshev_t": "chebyshev_polynomial_t", "chebyshev_u": "chebyshev_polynomial_u",
+    "chebyshev_v": "chebyshev_polynomial_v", "chebyshev_w": "chebyshev_polynomial_w",
+    "hermite_h": "hermite_polynomial_h", "hermite_he": "hermite_polynomial_he",
+    "laguerre_l": "laguerre_polynomial_l", "legendre_p": "legendre_polynomial_p",
+}
 
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 3.5, -2.0]
 FURTHER = [0.5, -0.5, 1.5, 2.5, -2.5, 1e-3, -0.9375, 0.99999, 7.25, 20.0, -33.125, 88.0, 1e5, 1e-42,
@@ -192,6 +198,77 @@ def elementary():
             emit(op, dtype, dtype, operands, result.to(DTYPES[dtype]))
 
 
+def zeta_of(s, q):
+    """The sum of (q + k)^-s: its first terms, then Euler and Maclaurin's formula."""
+    n = 40 + max(0, -int(q))
+    a = q + n
+    total = sum((q + k) ** -s for k in range(n)) + a ** (1 - s) / (s - 1) + a**-s / 2
+    factor = s * a ** (-s - 1)
+    for j in range(1, 25):
+        total += mpmath.bernoulli(2 * j) / mpmath.factorial(2 * j) * factor
+        factor *= (s + 2 * j - 1) * (s + 2 * j) / a**2
+    return total
+
+
+def upper_gamma(a, x):
+    """Q(a, x); for large a the integral itself, in units of its width."""
+    if a <= 1e5:
+        return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+    root = mpmath.sqrt(a)
+    density = lambda u: mpmath.exp((a - 1) * mpmath.log1p(u / root) - u * root)
+    ends = [(x - a) / root + k for k in range(0, 24, 2)]
+    log_scale = (a - 1) * mpmath.log(a) - a + mpmath.log(root) - mpmath.loggamma(a)
+    return mpmath.quad(density, ends) * mpmath.exp(log_scale)
+
+
+def special_pairs(op):
+    """Edges, where eager is taken at its word, and numbers within."""
+    edges = [0.0, 1.0, math.inf, math.nan, -1.5]
+    if op == "zeta":
+        edges = [1.0, 0.5, 2.0, 3.0, math.nan]
+        pairs = list(itertools.product(edges, [0.0, -0.0, math.inf, -math.inf, math.nan, -1.0, -2.0]))
+        pairs += [(2.5, -1.5), (4.0, 1e-30), (300.0, 1e10)]
+        pairs += [(rng.choice([2.0, 3.0, 4.0, rng.uniform(1.01, 30)]), 10 ** rng.uniform(-3, 4)) for _ in range(40)]
+        return pairs + [(rng.choice([2.0, 4.0]), -rng.uniform(0, 12)) for _ in range(12)]
+    pairs = list(itertools.product(edges, edges))
+    pairs = [p for p in pairs if not any(map(math.isnan, p)) or not (0.0 in p or math.inf in p)]
+    for _ in range(80):
+        a = 10 ** rng.uniform(-4, 4)
+        pairs.append((a, a * math.exp(rng.gauss(0, 1) / math.sqrt(max(a, 0.3)))))
+    return pairs + [(1e-10, 1.0), (1e-10, 0.25), (2e6, 2.001e6), (1e12, 1e12)]
+
+
+def special():
+    """Functions of two operands: exact within, eager at the edges."""
+    exact = {
+        "zeta": zeta_of,
+        "igamma": lambda a, x: 1 - upper_gamma(a, x) if a > 1e5 else mpmath.gammainc(a, 0, x, regularized=True),
+        "igammac": upper_gamma,
+    }
+    for dtype in FLOATS:
+        for op, function in exact.items():
+            pairs = special_pairs(op)
+            operands = [values(dtype, list(column)) for column in zip(*pairs)]
+            wide = [t.double() for t in operands]
+            eager = (torch.special.zeta if op == "zeta" else getattr(torch, op))(*wide)
+            rows = zip(*(t.tolist() for t in [*wide, eager]))
+            result = [true_value(function, row[:-1], row[-1]) for row in rows]
+            emit(op, dtype, dtype, operands, values("f64", result).to(DTYPES[dtype]))
+        polynomials(dtype)
+
+
+def polynomials(dtype):
+    """What eager computes without a rounding that shows: small numbers, and what is not finite."""
+    xs = [0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.0, 4.0, math.nan, math.inf]
+    pairs = list(itertools.product(xs, [-1.0, -0.5, 0.0, 1.0, 2.0, 3.0, 5.0, 2.75, math.nan, math.inf, 1e30]))
+    for op, name in POLYNOMIALS.items():
+        x, n = (values(dtype, list(column)) for column in zip(*pairs))
+        function = getattr(torch.special, name)
+        result, exact = function(x, n), function(x.double(), n.double()).to(x.dtype)
+        keep = (result == exact) | (result.isnan() & exact.isnan())
+        emit(op, dtype, dtype, [x[keep], n[keep]], result[keep])
+
+
 def casts():
     reals = SPECIAL + [0.3, -1.5, 2.5, 300.7, -300.2, 70000.5, -129.0, 448.0, 464.0, 3e9, -3e9,
                        1e20, -1e20, 1e-8, 1e-40, 2147483648.0, 9.3e18, 1.5e19, 65519.9,
@@ -222,6 +299,7 @@ def main():
     integers()
     elementary()
     casts()
+    special()
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     version = torch.__version__.split("+")[0]
     header = f"# Made by scripts/make_scalar_golden.py with torch {version}.\n"

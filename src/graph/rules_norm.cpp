@@ -79,12 +79,19 @@ Status check_channels(const Call& call) {
                           {input.shape[1]});
 }
 
+/// Statistics are in the parameters' dtype, where narrow images meet f32 parameters.
+DType statistics_dtype(const Call& call) {
+  for (std::string_view name : {"weight", "running_mean"})
+    if (call.schema.arg_index(name) >= 0 && call.has(name)) return call.tensor(name).dtype;
+  return call.tensor("input").dtype;
+}
+
 template <bool training>
 Result<Types> batch_norm(const Call& call) {
   COIL_TRY(check_channels(call));
   const Type& input = call.tensor("input");
   const Type stats =
-      call.contiguous(compute_dtype(input.dtype), {training ? input.shape[1] : call.number(0)});
+      call.contiguous(statistics_dtype(call), {training ? input.shape[1] : call.number(0)});
   Types out = {normalised(call), stats, stats};
   if (call.op() == "_native_batch_norm_legit_functional") {
     out.push_back(call.tensor("running_mean"));

@@ -32,7 +32,9 @@ DType category(const Arg& number) {
 /// Whether a Scalar argument takes part in promotion: a second operand does, a parameter does not.
 bool is_operand(std::string_view name, Promotes how) {
   if (how == Promotes::Bounds) return name == "min" || name == "max";
-  return name == "self" || name == "other" || name == "exponent";
+  for (std::string_view operand : {"self", "other", "exponent", "x", "n"})
+    if (name == operand) return true;
+  return false;
 }
 
 Promotion operands_of(const Call& call, Promotes how) {
@@ -101,6 +103,15 @@ Result<Types> conjugate(const Call& call) {
   return pointwise<Promotes::First>(call);
 }
 
+/// A mantissa of self's dtype and an exponent.
+Result<Types> frexp(const Call& call) {
+  if (!is_float(call.self().dtype)) return call.fail("does not take {}", name(call.self().dtype));
+  Types mantissa = COIL_TRY(pointwise<Promotes::First>(call));
+  Type exponent = mantissa[0];
+  exponent.dtype = DType::i32;
+  return Types{mantissa[0], exponent};
+}
+
 constexpr RuleRow kRules[] = {
 #define ROW(op, dtype, formula) {op, pointwise<Promotes::dtype>},
 #define FORMULA(op, formula)
@@ -110,6 +121,7 @@ constexpr RuleRow kRules[] = {
 #undef FORMULA
 #undef DTYPE
     {"conj_physical", conjugate},
+    {"frexp.Tensor", frexp},
 };
 
 }  // namespace

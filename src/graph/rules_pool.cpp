@@ -196,6 +196,38 @@ Result<Types> col2im(const Call& call) {
   return Types{call.contiguous(self.dtype, std::move(shape))};
 }
 
+/// The gradient of an input: laid out as `self`, in channels_last if that suggests it.
+Result<Types> gradient_of_self(const Call& call) {
+  const Type& self = call.tensor("self");
+  Type out = resized(call, self, {});
+  out.dtype = call.tensor("grad_output").dtype;
+  return Types{std::move(out)};
+}
+
+Result<Types> upsample_backward(const Call& call) {
+  const Type& gradient = call.tensor("grad_output");
+  const Sizes& shape = call.sizes("input_size");
+  if (shape.size() != gradient.ndim())
+    return call.fail("input_size has {} numbers for {}", shape.size(), text(call.syms, gradient));
+  return Types{resized(call, gradient, Sizes(shape.begin() + 2, shape.end()))};
+}
+
+Result<Types> grid_sampler_backward(const Call& call) {
+  const Type& input = call.tensor("input");
+  const Type& grid = call.tensor("grid");
+  return Types{call.contiguous(input.dtype, input.shape), call.contiguous(grid.dtype, grid.shape)};
+}
+
+template <std::size_t spatial>
+Result<Types> fractional_pool(const Call& call) {
+  const Type& self = call.self();
+  if (self.ndim() != spatial + 1 && self.ndim() != spatial + 2)
+    return call.fail("does not take {}", text(call.syms, self));
+  Sizes shape(self.shape.begin(), self.shape.end() - spatial);
+  for (sym::Expr size : call.sizes("output_size")) shape.push_back(size);
+  return pool_results(call.contiguous(self.dtype, std::move(shape)), PoolResults::ValuesAndIndices);
+}
+
 constexpr PoolResults kValues = PoolResults::Values;
 constexpr PoolResults kIndices = PoolResults::ValuesAndIndices;
 constexpr RuleRow kRules[] = {
@@ -243,6 +275,24 @@ constexpr RuleRow kRules[] = {
     {"grid_sampler", grid_sampler<0>},
     {"grid_sampler_2d", grid_sampler<2>},
     {"grid_sampler_3d", grid_sampler<3>},
+    {"avg_pool2d_backward", gradient_of_self},
+    {"avg_pool3d_backward", gradient_of_self},
+    {"_adaptive_avg_pool2d_backward", gradient_of_self},
+    {"_adaptive_avg_pool3d_backward", gradient_of_self},
+    {"upsample_nearest1d_backward", upsample_backward},
+    {"upsample_nearest2d_backward", upsample_backward},
+    {"upsample_nearest3d_backward", upsample_backward},
+    {"_upsample_nearest_exact1d_backward", upsample_backward},
+    {"_upsample_nearest_exact2d_backward", upsample_backward},
+    {"_upsample_nearest_exact3d_backward", upsample_backward},
+    {"upsample_linear1d_backward", upsample_backward},
+    {"upsample_bilinear2d_backward", upsample_backward},
+    {"upsample_trilinear3d_backward", upsample_backward},
+    {"upsample_bicubic2d_backward", upsample_backward},
+    {"grid_sampler_2d_backward", grid_sampler_backward},
+    {"grid_sampler_3d_backward", grid_sampler_backward},
+    {"fractional_max_pool2d", fractional_pool<2>},
+    {"fractional_max_pool3d", fractional_pool<3>},
     {"im2col", im2col},
     {"col2im", col2im},
 };

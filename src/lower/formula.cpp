@@ -116,7 +116,9 @@ Result<Formula> parse_formula(std::string_view text) { return Parser(text).whole
 
 void formula_names(const Formula& formula, std::vector<std::string>& out) {
   if (formula.kind == Formula::Kind::Name) out.push_back(formula.name);
-  for (const Formula& operand : formula.operands) formula_names(operand, out);
+  const bool first_is_series = formula.name == "chebyshev";
+  for (std::size_t k = first_is_series ? 1 : 0; k < formula.operands.size(); ++k)
+    formula_names(formula.operands[k], out);
 }
 
 }  // namespace coil::lowering

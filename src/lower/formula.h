@@ -10,6 +10,7 @@
 //                bool(x)      x != 0
 //                given(a, b)  a, or b if the argument a was left out
 //                is_none(a)   whether the argument was left out
+//                chebyshev(s, t)   the sum of c[k] T_k(t), c the series s of ops/series.def
 //   other words  text, to compare a string argument with: rounding_mode == floor
 //
 // An operation on numbers that are known while lowering is done then, and a condition on them
@@ -35,7 +36,7 @@ struct Formula {
 
 /// An Error says what is wrong at which place of the text.
 Result<Formula> parse_formula(std::string_view text);
-/// Every name in it that is not called.
+/// Every name in it that is not called, and no series.
 void formula_names(const Formula& formula, std::vector<std::string>& out);
 
 }  // namespace coil::lowering

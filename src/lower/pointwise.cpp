@@ -1,5 +1,6 @@
 #include "lower/pointwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -7,6 +8,7 @@
 #include "graph/rules.h"
 #include "lower/formula.h"
 #include "lower/registry.h"
+#include "ops/series.h"
 
 namespace coil::lowering {
 namespace {
@@ -70,6 +72,22 @@ std::optional<Term> known_binary(std::string_view op, const Term& a, const Term&
   if (op == "-" && !__builtin_sub_overflow(a.integer, b.integer, &result)) return Term::of(result);
   if (op == "*" && !__builtin_mul_overflow(a.integer, b.integer, &result)) return Term::of(result);
   return std::nullopt;
+}
+
+/// A function of scalar.def on numbers, in integers if all are such and it takes them.
+std::optional<Term> known_function(std::string_view name, const std::vector<Term>& terms) {
+  const std::optional<ScalarOp> op = ops::scalar_from_name(name);
+  if (!op || ops::info(*op).result != ops::ResultRule::Same) return std::nullopt;
+  const bool integers =
+      std::ranges::none_of(terms, [](const Term& t) { return t.kind == Term::Kind::Float; });
+  const DType dtype = integers && ops::accepts(*op, DType::i64) ? DType::i64 : DType::f64;
+  if (!ops::accepts(*op, dtype)) return std::nullopt;
+  std::vector<ops::Scalar> operands;
+  for (const Term& t : terms)
+    operands.push_back(dtype == DType::i64 ? ops::Scalar::of_int(dtype, t.integer)
+                                           : ops::Scalar::of_float(dtype, t.as_double()));
+  const ops::Scalar result = ops::evaluate(*op, dtype, operands);
+  return dtype == DType::i64 ? Term::of(result.i) : Term::of(result.f);
 }
 
 struct Symbol {
@@ -180,12 +198,33 @@ class Evaluator {
       if (f.name == "is_none") return Term::of(absent);
       return absent ? eval(f.operands.at(1)) : first;
     }
+    if (f.name == "chebyshev")
+      return Term::of(chebyshev(f.operands.at(0).name, number(eval(f.operands.at(1)))));
     std::vector<Term> terms;
     for (const Formula& operand : f.operands) terms.push_back(eval(operand));
     if (terms.size() == 1) return unary(f.name, terms[0]);
     if (terms.size() == 2) return binary(f.name, terms[0], terms[1]);
     COIL_CHECK(false, "no function {} of {} operands", f.name, terms.size());
     COIL_UNREACHABLE();
+  }
+
+  /// Clenshaw, "A note on the summation of Chebyshev series" (1955). In f32 the coefficients that
+  /// its rounding hides are left out.
+  Val chebyshev(std::string_view series, Val t) {
+    std::span<const double> c = ops::find_series(series);
+    double largest = 0;
+    for (double x : c) largest = std::max(largest, std::abs(x));
+    const double least = compute_ == DType::f32 ? largest * 0x1p-27 : 0;
+    while (c.size() > 2 && std::abs(c.back()) < least) c = c.first(c.size() - 1);
+    const auto coefficient = [&](std::size_t k) { return b_.constant(compute_, c[k]); };
+    const Val twice = b_.add(t, t);
+    Val after, sum = coefficient(c.size() - 1);
+    for (std::size_t k = c.size() - 1; k-- > 0;) {
+      const Val rest = after.valid() ? b_.sub(coefficient(k), after) : coefficient(k);
+      after = sum;
+      sum = b_.op(ScalarOp::fma, {k == 0 ? t : twice, sum, rest});
+    }
+    return sum;
   }
 
   Term choice(const Formula& f) {
@@ -203,10 +242,11 @@ class Evaluator {
       if (op == "neg" && x.kind == Term::Kind::Float) return Term::of(-x.number);
       if (op == "neg") return Term::of(-x.integer);
       if (op == "abs") return Term::of(std::abs(x.as_double()));
+      if (const auto folded = known_function(op, {x})) return *folded;
     }
     if (op == "bool") return Term::of(as(x, DType::b8));
     if (op == "!") return Term::of(b_.op(ScalarOp::bits_not, {as(x, DType::b8)}));
-    if (op == "abs" && is_bool(compute_)) return x;
+    if ((op == "abs" || op == "sign") && is_bool(compute_)) return x;
     return Term::of(b_.op(scalar_op(op), {own(x)}));
   }
   /// Bools keep their dtype, so that logic on them stays logic; all else is computed in compute_.
@@ -227,6 +267,8 @@ class Evaluator {
     }
     if (x.known() && y.known())
       if (const auto folded = known_binary(op, x, y)) return *folded;
+    if (x.known() && y.known())
+      if (const auto folded = known_function(op, {x, y})) return *folded;
     // alpha, value, scale: mostly 1
     if (op == "*" && x.known() && x.as_double() == 1) return y;
     if (op == "*" && y.known() && y.as_double() == 1) return x;

@@ -3,14 +3,14 @@
 #include <limits>
 
 #include "base/check.h"
-#include "lower/body_builder.h"
-#include "lower/registry.h"
+#include "lower/pool.h"
 #include "lower/tree.h"
 
 namespace coil::lowering {
-namespace {
 
 using ops::ScalarOp;
+
+namespace {
 
 std::vector<i64> window_arg(const Args& args, std::string_view name, std::size_t n,
                             const std::vector<i64>& fallback) {
@@ -29,9 +29,7 @@ struct Windows {
   Expr inside;    // whether `in` is a real element of the window
 };
 
-struct PoolShape {
-  std::vector<i64> kernel, stride, padding, dilation;
-};
+}  // namespace
 
 PoolShape pool_shape(const Args& args, std::size_t n) {
   PoolShape p;
@@ -42,7 +40,6 @@ PoolShape pool_shape(const Args& args, std::size_t n) {
   return p;
 }
 
-/// 0 <= position < extent, leaving out what is known.
 Expr within(Lowering& l, Expr position, Expr extent) {
   sym::Arena& syms = l.syms;
   Expr inside = syms.constant(1);
@@ -51,6 +48,47 @@ Expr within(Lowering& l, Expr position, Expr extent) {
   if (!l.prover.is_true(high)) inside = syms.logical_and(inside, high);
   return inside;
 }
+
+Expr adaptive_begin(sym::Arena& syms, Expr o, Expr size, Expr outputs) {
+  return syms.floordiv(syms.mul(o, size), outputs);
+}
+
+Expr adaptive_end(sym::Arena& syms, Expr o, Expr size, Expr outputs) {
+  return syms.ceildiv(syms.mul(syms.add(o, syms.constant(1)), size), outputs);
+}
+
+std::vector<Val> window_digits(BodyBuilder& b, Val position, std::span<const Expr> element) {
+  std::vector<Val> digits(element.size());
+  for (std::size_t k = element.size(); k-- > 0;) {
+    const Val extent = b.value(b.syms().var(element[k]).extent);
+    digits[k] = k ? b.op(ScalarOp::remainder, {position, extent}) : position;
+    position = b.op(ScalarOp::floordiv, {position, extent});
+  }
+  return digits;
+}
+
+std::size_t spatial_dims(std::string_view op) {
+  const std::size_t digit = op.find_first_of("123");
+  COIL_CHECK(digit != std::string_view::npos, "{} has no number of dims in its name", op);
+  return static_cast<std::size_t>(op[digit] - '0');
+}
+
+BufferId begin_sums(Lowering& l, ValueId out) {
+  const Type& type = l.type(out);
+  const BufferId start = l.temp("start", compute_dtype(type.dtype), type.shape);
+  l.fill(start, 0, str("{}.start", l.name()));
+  if (!is_narrow_float(type.dtype)) return l.result_from(out, start);
+  const BufferId sums = l.temp("sums", compute_dtype(type.dtype), type.shape);
+  l.program.buffers[sums].starts = start;
+  return sums;
+}
+
+void finish_sums(Lowering& l, ValueId out, BufferId sums) {
+  if (is_narrow_float(l.type(out).dtype))
+    l.copy(l.whole(sums), l.result(out), str("{}.rounded", l.name()));
+}
+
+namespace {
 
 Windows fixed_windows(BodyBuilder& b, const Access& in, const Exprs& out_shape,
                       const PoolShape& p) {
@@ -89,9 +127,8 @@ Windows adaptive_windows(BodyBuilder& b, const Access& in, const Exprs& out_shap
     const Expr size = in.extents[lead + k], outputs = out_shape[lead + k], o = w.at[lead + k];
     const bool even = l.prover.divides(outputs, size) == sym::Answer::Yes;
     const Expr each = syms.floordiv(size, outputs);
-    const Expr begin = even ? syms.mul(o, each) : syms.floordiv(syms.mul(o, size), outputs);
-    const Expr end =
-        even ? syms.add(begin, each) : syms.ceildiv(syms.mul(syms.add(o, one), size), outputs);
+    const Expr begin = even ? syms.mul(o, each) : adaptive_begin(syms, o, size, outputs);
+    const Expr end = even ? syms.add(begin, each) : adaptive_end(syms, o, size, outputs);
     // An uneven window may begin and end one element further out.
     const Expr most = even ? each : syms.add(syms.ceildiv(size, outputs), one);
     const Expr r = b.reduce_dim(most);
@@ -132,16 +169,10 @@ void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access&
   }
   const std::vector<Val> best = b.reduce("argmax", element, tree);
   b.store(l.result(node.outs[0]), w.at, best[0]);
-  // The place in the window, digit by digit, then the place in the plane. A window of nothing but
-  // the smallest value has its place at its first real element.
+  // The place in the window, then the place in the plane. A window of nothing but the smallest
+  // value has its place at its first real element.
   const std::size_t n = w.element.size(), lead = w.at.size() - n;
-  Val rest = best[1];
-  std::vector<Val> digits(n);
-  for (std::size_t k = n; k-- > 0;) {
-    const Val extent = b.value(syms.var(w.element[k]).extent);
-    digits[k] = k ? b.op(ScalarOp::remainder, {rest, extent}) : rest;
-    rest = b.op(ScalarOp::floordiv, {rest, extent});
-  }
+  const std::vector<Val> digits = window_digits(b, best[1], w.element);
   Val flat = b.integer(DType::i64, 0);
   for (std::size_t k = 0; k < n; ++k) {
     const Val step = b.mul(digits[k], b.integer(DType::i64, dilation[k]));
@@ -156,7 +187,7 @@ void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access&
 
 Status lower_max_pool(Lowering& l, const Node& node, const Args& args) {
   const Access in = l.access(args.tensor("self"));
-  const PoolShape p = pool_shape(args, node.op.find("3d") != std::string::npos ? 3 : 2);
+  const PoolShape p = pool_shape(args, spatial_dims(node.op));
   BodyBuilder b(l, l.name());
   const Windows w = fixed_windows(b, in, l.type(node.outs[0]).shape, p);
   max_of_windows(l, node, b, in, w, p.dilation);
@@ -167,43 +198,37 @@ Status lower_adaptive_max_pool(Lowering& l, const Node& node, const Args& args) 
   const Access in = l.access(args.tensor("self"));
   BodyBuilder b(l, l.name());
   Exprs lengths;
-  const Windows w = adaptive_windows(b, in, l.type(node.outs[0]).shape, 2, lengths);
-  max_of_windows(l, node, b, in, w, {1, 1});
+  const std::size_t n = spatial_dims(node.op);
+  const Windows w = adaptive_windows(b, in, l.type(node.outs[0]).shape, n, lengths);
+  max_of_windows(l, node, b, in, w, std::vector<i64>(n, 1));
   return Ok{};
 }
 
-namespace {
-
-/// How many elements a window of avg_pool counts: its real ones, or with count_include_pad those
-/// within the padded plane.
-Expr window_size(Lowering& l, const Args& args, const Access& in, const Windows& w,
-                 const PoolShape& p) {
+Expr window_size(Lowering& l, const Args& args, std::span<const Expr> extents,
+                 std::span<const Expr> begin, const PoolShape& p) {
   sym::Arena& syms = l.syms;
   const bool with_padding = args.flag("count_include_pad");
-  const std::size_t n = p.kernel.size(), lead = w.at.size() - n;
   Expr size = syms.constant(1);
-  for (std::size_t k = 0; k < n; ++k) {
-    const Expr extent = in.extents[lead + k], begin = w.begin[k];
+  for (std::size_t k = 0; k < p.kernel.size(); ++k) {
+    const Expr extent = extents[k];
     const Expr kernel = syms.constant(p.kernel[k]), padding = syms.constant(p.padding[k]);
     const bool whole = !args.flag("ceil_mode") && (with_padding || p.padding[k] == 0);
     if (whole) {
       size = syms.mul(size, kernel);
       continue;
     }
-    const Expr padded_end = syms.min(syms.add(begin, kernel), syms.add(extent, padding));
+    const Expr padded_end = syms.min(syms.add(begin[k], kernel), syms.add(extent, padding));
     const Expr length =
-        with_padding ? syms.sub(padded_end, begin)
-                     : syms.sub(syms.min(padded_end, extent), syms.max(begin, syms.constant(0)));
+        with_padding ? syms.sub(padded_end, begin[k])
+                     : syms.sub(syms.min(padded_end, extent), syms.max(begin[k], syms.constant(0)));
     size = syms.mul(size, length);
   }
   return size;
 }
 
-}  // namespace
-
 Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Access in = l.access(args.tensor("self"));
-  const std::size_t n = node.op == "avg_pool1d" ? 1 : node.op == "avg_pool2d" ? 2 : 3;
+  const std::size_t n = spatial_dims(node.op);
   const PoolShape p = pool_shape(args, n);
   const DType dtype = l.dtype_of(in), compute = compute_dtype(dtype);
   const BufferId out = l.result();
@@ -211,8 +236,9 @@ Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Windows w = fixed_windows(b, in, l.type(node.outs[0]).shape, p);
   const Val loaded = b.load_if(b.test(w.inside), ops::Scalar::of_int(dtype, 0), in, w.in);
   const Val sum = b.reduce("sum", b.cast(loaded, compute), window_tree(w, l.syms, compute))[0];
-  const Expr size =
-      args.has("divisor_override") ? args.size("divisor_override") : window_size(l, args, in, w, p);
+  const std::span<const Expr> extents = std::span(in.extents).last(n);
+  const Expr size = args.has("divisor_override") ? args.size("divisor_override")
+                                                 : window_size(l, args, extents, w.begin, p);
   const Val divisor = b.value(size, compute);
   b.store(out, w.at,
           is_float(compute) ? b.div(sum, divisor) : b.op(ScalarOp::truncdiv, {sum, divisor}));
@@ -222,7 +248,7 @@ Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
 
 Status lower_adaptive_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Access in = l.access(args.tensor("self"));
-  const std::size_t n = node.op == "_adaptive_avg_pool2d" ? 2 : 3;
+  const std::size_t n = spatial_dims(node.op);
   const DType dtype = l.dtype_of(in), compute = compute_dtype(dtype);
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());

@@ -74,6 +74,13 @@ Status arg_extreme(Lowering& l, const Node& node, const Args& args, std::string_
   return Ok{};
 }
 
+/// log(sum) + top of what `logaddexp` gives; an infinite top is in the logarithm already.
+Val joined(BodyBuilder& b, const std::vector<Val>& parts) {
+  const Val infinite = b.op(ScalarOp::isinf, {parts[0]});
+  const Val finite_top = b.where(infinite, b.constant(b.dtype(parts[0]), 0), parts[0]);
+  return b.add(b.op(ScalarOp::log, {parts[1]}), finite_top);
+}
+
 Status running(Lowering& l, const Node& node, const Args& args, std::string_view combine) {
   const Access& in = l.access(args.tensor("self"));
   const DType accumulate = result_compute(l, node);
@@ -89,7 +96,8 @@ Status running(Lowering& l, const Node& node, const Args& args, std::string_view
     if (k != d) at[k] = b.dim(in.extents[k]);
   at[d] = b.scan_dim(in.extents[d]);
   const Val element = b.cast(b.load(in, at), accumulate);
-  b.store(out, at, b.scan(combine, element)[0]);
+  const std::vector<Val> parts = b.scan(combine, element);
+  b.store(out, at, parts.size() == 1 ? parts[0] : joined(b, parts));
   b.finish();
   return Ok{};
 }
@@ -185,10 +193,7 @@ Status lower_logsumexp(Lowering& l, const Node& node, const Args& args) {
   const DType dtype = result_compute(l, node);
   Reduction r(l, args, dtype);
   const std::vector<Val> parts = r.b.reduce("logaddexp", r.element, r.rows.tree);
-  const Val log_sum = r.b.op(ScalarOp::log, {parts[1]});
-  const Val infinite = r.b.op(ScalarOp::isinf, {parts[0]});
-  const Val finite_top = r.b.where(infinite, r.b.constant(dtype, 0), parts[0]);
-  r.store(node.outs[0], r.b.add(log_sum, finite_top));
+  r.store(node.outs[0], joined(r.b, parts));
   r.finish();
   return Ok{};
 }
@@ -231,6 +236,11 @@ Status lower_cumsum(Lowering& l, const Node& node, const Args& args) {
 
 Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
   return running(l, node, args, "prod");
+}
+
+Status lower_logcumsumexp(Lowering& l, const Node& node, const Args& args) {
+  if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex numbers");
+  return running(l, node, args, "logaddexp");
 }
 
 }  // namespace coil::lowering

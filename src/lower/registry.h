@@ -34,17 +34,19 @@ LowerFn find_lowering(std::string_view op);
   X(max_dim)                                                                                      \
   X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod) X(softmax)              \
       X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference) X(batch_norm_training)   \
-          X(mm) X(addmm) X(convolution) X(attention) X(embedding) X(index) X(index_put) X(gather) \
+          X(mm) X(addmm) X(convolution) X(attention) X(softmax_attention) X(embedding) X(index) X(index_put) X(gather) \
               X(scatter) X(scatter_add) X(scatter_reduce) X(index_select) X(index_add)            \
                   X(index_copy) X(index_fill) X(nonzero) X(item) X(cat) X(constant_pad) X(flip)   \
                       X(roll) X(repeat) X(reflection_pad) X(replication_pad) X(tril) X(triu)      \
                           X(full) X(empty) X(arange) X(linspace) X(eye) X(max_pool) X(avg_pool)   \
-                              X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample_nearest)       \
-                                  X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
+                              X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample)               \
+                                  X(upsample_antialias) X(upsample_backward) X(grid_sampler) X(sort) \
                                       X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
                                           X(random)                                               \
   X(cholesky) X(lu_factor) X(lu_unpack) X(lu_solve) X(solve_triangular) X(ldl_factor)             \
-  X(ldl_solve) X(qr) X(reflectors) X(eigh) X(eig) X(svd) X(matrix_exp)
+  X(ldl_solve) X(qr) X(reflectors) X(eigh) X(eig) X(svd) X(matrix_exp)                                             \
+  X(logcumsumexp) X(frexp) X(grid_sampler_backward) X(avg_pool_backward)                          \
+  X(adaptive_avg_pool_backward) X(col2im) X(fractional_max_pool)
 // clang-format on
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
 COIL_LOWERINGS(X)

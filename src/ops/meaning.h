@@ -8,6 +8,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "ops/polynomial.h"
 #include "ops/special.h"
 
 namespace coil::ops::meaning {
@@ -159,6 +160,17 @@ T integer_pow(T base, T exponent) {
   }
   return result;
 }
+template <std::integral T>
+T gcd(T a, T b) {
+  a = meaning::abs(a);
+  b = meaning::abs(b);
+  while (b != 0) {
+    const T rest = meaning::fmod(a, b);
+    a = b;
+    b = rest;
+  }
+  return a;
+}
 template <class T>
 T pow(T a, T b) {
   if constexpr (kIsFloat<T>)
@@ -228,6 +240,16 @@ COIL_IN_DOUBLE(lgamma, lgamma_of)
 COIL_IN_DOUBLE(digamma, digamma_of)
 #undef COIL_IN_DOUBLE
 
+#define COIL_IN_DOUBLE_2(name, function)                                             \
+  template <std::floating_point T>                                                   \
+  T name(T a, T b) {                                                                 \
+    return static_cast<T>(function(static_cast<double>(a), static_cast<double>(b))); \
+  }
+COIL_IN_DOUBLE_2(zeta, zeta_of)
+COIL_IN_DOUBLE_2(igamma, igamma_of)
+COIL_IN_DOUBLE_2(igammac, igammac_of)
+#undef COIL_IN_DOUBLE_2
+
 template <std::floating_point T>
 T atan2(T a, T b) {
   return static_cast<T>(std::atan2(static_cast<double>(a), static_cast<double>(b)));
@@ -244,6 +266,8 @@ template <std::floating_point T>
 T nextafter(T a, T b) {
   return std::nextafter(a, b);
 }
+
+// --- orthogonal polynomials: polynomial.h
 
 // --- bits
 

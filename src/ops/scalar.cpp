@@ -32,7 +32,8 @@ Scalar scalar_from(DType dtype, From value) {
 const ScalarInfo& info(ScalarOp op) { return kInfo[static_cast<std::size_t>(op)]; }
 
 bool is_elementary(ScalarOp op) {
-  return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow;
+  return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow ||
+         (op >= ScalarOp::zeta && op <= ScalarOp::legendre_p);
 }
 
 std::optional<ScalarOp> scalar_from_name(std::string_view name) {

@@ -43,6 +43,35 @@ Wide digamma_positive(Wide x) {
   return sum + digamma_far(x);
 }
 
+/// Euler and Maclaurin's formula after twelve terms of the sum, for q > 0.
+Wide zeta_positive(Wide s, Wide q) {
+  constexpr Wide kBernoulli[] = {// B_2j / (2j)!
+                                 1.0L / 12,
+                                 -1.0L / 720,
+                                 1.0L / 30240,
+                                 -1.0L / 1209600,
+                                 1.0L / 47900160,
+                                 -691.0L / 1307674368000,
+                                 1.0L / 74724249600,
+                                 -3617.0L / 10670622842880000,
+                                 43867.0L / 5109094217170944000,
+                                 -174611.0L / 802857662698291200000.0L,
+                                 77683.0L / 14101100039391805440000.0L,
+                                 -236364091.0L / 1693824136731743669452800000.0L};
+  Wide sum = 0;
+  for (int k = 0; k < 12; ++k) sum += std::pow(q + k, -s);
+  const Wide a = q + 12, power = std::pow(a, -s);
+  sum += std::pow(a, 1 - s) / (s - 1);
+  if (power == 0) return sum;
+  sum += power / 2;
+  Wide term = s * power / a;
+  for (int j = 0; j < 12; ++j) {
+    sum += kBernoulli[j] * term;
+    term *= (s + 2 * j + 1) / a * ((s + 2 * j + 2) / a);
+  }
+  return sum;
+}
+
 }  // namespace
 
 double erfc_of(double x) { return static_cast<double>(std::erfc(static_cast<Wide>(x))); }
@@ -75,6 +104,22 @@ double digamma_of(double x) {
   const Wide fraction = x - std::nearbyint(x);
   return static_cast<double>(digamma_positive(1 - static_cast<Wide>(x)) -
                              kPi / std::tan(kPi * fraction));
+}
+
+double zeta_of(double s, double q) {
+  if (s == 1) return kInfinity;
+  if (s < 1) return kNaN;
+  if (q <= 0 && q == std::floor(q)) return kInfinity;
+  if (std::isnan(s) || std::isnan(q) || std::isinf(q)) return kNaN;
+  if (std::isinf(s) && q > 0) return std::pow(q, -s);
+  if (q > 0) return static_cast<double>(zeta_positive(s, q));
+  // Over all integers k the sum of (q + k)^-s has the period 1 in q, so that what lies below 0 is
+  // a difference of sums above 0.
+  if (s != std::floor(s)) return kNaN;
+  const Wide fraction = q - std::floor(static_cast<Wide>(q)), wide_q = q;
+  const Wide below = zeta_positive(s, 1 - fraction) - zeta_positive(s, 1 - wide_q);
+  const Wide sign = std::fmod(s, 2.0) == 0 ? 1 : -1;
+  return static_cast<double>(zeta_positive(s, fraction) + sign * below);
 }
 
 }  // namespace coil::ops

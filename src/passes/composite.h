@@ -166,6 +166,8 @@ std::span<const DecompositionRow> index_decompositions();
 std::span<const DecompositionRow> pool_decompositions();
 std::span<const DecompositionRow> attention_decompositions();
 std::span<const DecompositionRow> linalg_decompositions();
+std::span<const DecompositionRow> histogram_decompositions();
+std::span<const DecompositionRow> distance_decompositions();
 
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);

@@ -109,13 +109,6 @@ Values rnn_cell(Composite& c) {
   return {c.call(c.op() == "rnn_tanh_cell" ? "tanh" : "relu", {sum})};
 }
 
-/// Distances between all pairs of rows.
-Values cdist(Composite& c) {
-  const ValueId difference =
-      c.sub(c.unsqueeze(c.tensor("x1"), -2), c.unsqueeze(c.tensor("x2"), -3));
-  return {c.call("linalg_vector_norm", {difference, c.arg("p"), Exprs{c.n(-1)}})};
-}
-
 constexpr DecompositionRow kRows[] = {
     {"_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_backward},
     {"_scaled_dot_product_flash_attention_for_cpu", flash_attention},
@@ -123,8 +116,6 @@ constexpr DecompositionRow kRows[] = {
     {"gru_cell", gru_cell},
     {"rnn_tanh_cell", rnn_cell},
     {"rnn_relu_cell", rnn_cell},
-    {"cdist", cdist},
-    {"_cdist_forward", cdist},
 };
 
 }  // namespace

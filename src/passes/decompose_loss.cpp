@@ -30,13 +30,16 @@ Values smooth_l1_loss(Composite& c) {
   return {reduced(c, loss, c.fixed("reduction"))};
 }
 
+/// Rounded once, when the loss of an element is complete.
 Values huber_loss(Composite& c) {
   const double delta = c.real("delta");
-  const ValueId distance = c.call("abs", {c.sub(c.self(), c.tensor("target"))});
+  const DType dtype = c.common_dtype({c.self(), c.tensor("target")});
+  const auto wide = [&](ValueId v) { return c.to(v, compute_dtype(dtype)); };
+  const ValueId distance = c.call("abs", {c.sub(wide(c.self()), wide(c.tensor("target")))});
   const ValueId square = c.mul(c.mul(distance, 0.5), distance);
   const ValueId line = c.mul(c.sub(distance, 0.5 * delta), delta);
   const ValueId loss = c.call("where.self", {c.binary("le", distance, delta), square, line});
-  return {reduced(c, loss, c.fixed("reduction"))};
+  return {reduced(c, c.to(loss, dtype), c.fixed("reduction"))};
 }
 
 Values kl_div(Composite& c) {

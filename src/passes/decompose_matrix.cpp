@@ -105,9 +105,14 @@ Values addr_row(Composite& c) {
   return {scaled_sum(c, c.mul(c.unsqueeze(c.tensor("vec1"), 1), c.tensor("vec2")))};
 }
 
+/// The sum in the operand's own dtype: those of integers wrap.
+ValueId own_sum(Composite& c, ValueId v, const Dims& dims) {
+  return c.to(c.sum(v, dims, KeepDim::No), c.dtype(v));
+}
+
 Values addbmm_row(Composite& c) {
   const ValueId product = c.call("bmm", {c.tensor("batch1"), c.tensor("batch2")});
-  return {scaled_sum(c, c.sum(product, {0}, KeepDim::No))};
+  return {scaled_sum(c, own_sum(c, product, {0}))};
 }
 
 Values inner_row(Composite& c) {
@@ -182,12 +187,31 @@ Values bilinear_row(Composite& c) {
   // (rows, 1, 1, in1) x (out, in1, in2), then the sum over in2 of that times input2.
   const ValueId half = matmul(c, c.unsqueeze(c.unsqueeze(left, 1), 1), weight);
   const ValueId product = c.mul(c.squeeze(half, {2}), c.unsqueeze(right, 1));
-  ValueId out = c.reshape(c.sum(product, {2}, KeepDim::No), shape);
+  ValueId out = c.reshape(own_sum(c, product, {2}), shape);
   if (c.has("bias")) out = c.add(out, c.tensor("bias"));
   return {out};
 }
 
+/// i with dims of size 1 put in at `places`, which rise.
+ValueId with_dims(Composite& c, ValueId i, const Dims& places) {
+  for (i64 d : places) i = c.unsqueeze(i, d);
+  return i;
+}
+
+/// The sum over some dims of the product of three tensors. That of `bilinear` is one of matrices.
+Values trilinear_row(Composite& c) {
+  const Dims dims[] = {c.all_fixed("expand1"), c.all_fixed("expand2"), c.all_fixed("expand3")};
+  const Dims over = c.all_fixed("sumdim");
+  const ValueId a = c.tensor("i1"), weight = c.tensor("i2"), b = c.tensor("i3");
+  if (dims[0] == Dims{1, 3} && dims[1] == Dims{0} && dims[2] == Dims{1, 2} && over == Dims{2, 3})
+    return {c.call("bilinear", {a, b, weight, None{}})};
+  const ValueId product = c.mul(c.mul(with_dims(c, a, dims[0]), with_dims(c, weight, dims[1])),
+                                with_dims(c, b, dims[2]));
+  return {own_sum(c, product, over)};
+}
+
 constexpr DecompositionRow kRows[] = {
+    {"_trilinear", trilinear_row},
     {"linear", linear_row},
     {"matmul", matmul_row},
     {"linalg_matmul", matmul_row},

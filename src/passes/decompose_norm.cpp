@@ -24,7 +24,7 @@ Values training_batch_norm(Composite& c) {
     mean = c.tensor("running_mean");
     variance = c.tensor("running_var");
   } else {
-    const DType dtype = compute_dtype(c.dtype(input));
+    const DType dtype = c.dtype(input);
     mean = c.filled({c.size(input, 1)}, 0, dtype);
     variance = c.filled({c.size(input, 1)}, 1, dtype);
   }
@@ -41,6 +41,16 @@ Values batch_norm(Composite& c) {
 
 Values native_batch_norm(Composite& c) {
   return c.flag("training") ? training_batch_norm(c) : inference_batch_norm(c);
+}
+
+/// The reserve is of other libraries' use, and empty.
+Values batch_norm_with_update(Composite& c) {
+  Values out =
+      c.call_all("_native_batch_norm_legit_functional",
+                 {c.tensor("input"), c.arg("weight"), c.arg("bias"), c.tensor("running_mean"),
+                  c.tensor("running_var"), true, c.arg("momentum"), c.arg("eps")});
+  out.insert(out.begin() + 3, c.filled({c.n(0)}, 0, DType::u8));
+  return out;
 }
 
 Values layer_norm(Composite& c) {
@@ -153,6 +163,7 @@ constexpr DecompositionRow kRows[] = {
     {"batch_norm", batch_norm},
     {"native_batch_norm", native_batch_norm},
     {"_native_batch_norm_legit.no_stats", training_batch_norm},
+    {"_batch_norm_with_update_functional", batch_norm_with_update},
     {"layer_norm", layer_norm},
     {"group_norm", group_norm},
     {"instance_norm", instance_norm},

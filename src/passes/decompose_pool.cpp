@@ -91,8 +91,7 @@ Values pad(Composite& c) {
 }
 
 Values grid_sampler(Composite& c) {
-  if (c.ndim(c.self()) != 4) c.fail("only 4-d inputs are supported");
-  return {c.call("grid_sampler_2d", c.args())};
+  return {c.call(c.ndim(c.self()) == 5 ? "grid_sampler_3d" : "grid_sampler_2d", c.args())};
 }
 
 /// -1 to 1 in `size` steps: of corners, or of centres.
@@ -166,7 +165,7 @@ Values im2col(Composite& c) {
 /// Each window's gradient goes to the place of its largest element.
 Values max_pool_backward(Composite& c) {
   const ValueId gradient = c.tensor("grad_output");
-  const std::size_t spatial = c.base() == "max_pool2d_with_indices_backward" ? 2 : 3;
+  const std::size_t spatial = c.base().find("3d") == std::string_view::npos ? 2 : 3;
   const auto in_rows = [&](ValueId v) {
     Exprs shape = c.shape(v);
     if (shape.size() <= spatial) c.fail("the input must have more than {} dims", spatial);
@@ -182,7 +181,30 @@ Values max_pool_backward(Composite& c) {
   return {c.view(sums, c.shape(c.tensor("self")))};
 }
 
+/// Elements go to their places in the plane; all others are 0.
+Values max_unpool(Composite& c) {
+  const Exprs size = c.integers("output_size");
+  const ValueId self = c.self();
+  Exprs shape = c.shape(self), rows = shape;
+  if (shape.size() <= size.size()) c.fail("the input must have more than {} dims", size.size());
+  const std::size_t lead = shape.size() - size.size();
+  std::copy(size.begin(), size.end(), shape.begin() + static_cast<std::ptrdiff_t>(lead));
+  rows.resize(lead);
+  Exprs plane = rows;
+  rows.push_back(c.product(c.shape(self), lead, shape.size()));
+  plane.push_back(c.product(shape, lead, shape.size()));
+  const ValueId zeros = c.filled(plane, 0, c.dtype(self));
+  const ValueId places = c.reshape(c.tensor("indices"), rows);
+  return {c.view(c.call("scatter.src", {zeros, c.n(-1), places, c.reshape(self, rows)}), shape)};
+}
+
 constexpr DecompositionRow kRows[] = {
+    {"adaptive_max_pool2d_backward", max_pool_backward},
+    {"adaptive_max_pool3d_backward", max_pool_backward},
+    {"fractional_max_pool2d_backward", max_pool_backward},
+    {"fractional_max_pool3d_backward", max_pool_backward},
+    {"max_unpool2d", max_unpool},
+    {"max_unpool3d", max_unpool},
     {"max_pool2d_with_indices_backward", max_pool_backward},
     {"max_pool3d_with_indices_backward", max_pool_backward},
     {"max_pool1d", max_pool1d},

@@ -19,7 +19,8 @@ const Registry& registry() {
           norm_decompositions(), view_decompositions(), split_decompositions(),
           create_decompositions(), loss_decompositions(), pointwise_decompositions(),
           reduce_decompositions(), index_decompositions(), pool_decompositions(),
-          attention_decompositions(), linalg_decompositions()}) {
+          attention_decompositions(), linalg_decompositions(), histogram_decompositions(),
+          distance_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);

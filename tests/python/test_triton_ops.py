@@ -23,6 +23,10 @@ NARROW = ["f16", "bf16"]
 OPS = re.findall(r"^S\((\w+),\s*(\d), (\w+),\s*(\w+)\)", (ROOT / "src/ops/scalar.def").read_text(), re.M)
 
 
+# Rows of triton's table without any spelling: the target has no such function.
+ABSENT = set(re.findall(r'^T\((\w+), "", "", ""\)', (ROOT / "src/target/triton/spelling.def").read_text(), re.M))
+
+
 def is_float(dtype):
     return dtype in ("f32", "f64", "f16", "bf16")
 
@@ -38,7 +42,7 @@ def ops_text(dtype):
     outputs, lines = {}, []
     value = 3
     for name, arity, result, domain in OPS:
-        if result == "Given" or not takes(domain, dtype):
+        if result == "Given" or name in ABSENT or not takes(domain, dtype):
             continue
         operands = ["v0", "v1", "v2"][: int(arity)]
         if name == "where":

@@ -10,6 +10,7 @@
 #include "lower/registry.h"
 #include "ops/lowered.h"
 #include "ops/schema.h"
+#include "ops/series.h"
 
 namespace coil::lowering {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 bool is_function(const Formula& f) {
   static const std::set<std::string> kOperators = {
       "?:", "|", "^", "&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "!", "bool"};
+  if (f.name == "chebyshev")
+    return f.operands.size() == 2 && !ops::find_series(f.operands[0].name).empty();
   if (f.name == "given" || f.name == "is_none") return !f.operands.empty();
   if (kOperators.contains(f.name)) return true;
   const auto op = ops::scalar_from_name(f.name);

@@ -241,4 +241,52 @@ for t in (torch.float32,torch.float64):
     U=torch.triu(A)+torch.diag(torch.arange(4.)).to(t); case('linalg_eig',U,tol=tol); case('_linalg_eigvals',U,tol=tol)
     for x in (W,V,S[:0]): case('_linalg_svd',x,False,False,tol=tol)
     for x in (A,BA*4,A[:1,:1]): case('linalg_matrix_exp',x,tol=2e-5 if t==torch.float32 else 1e-10)
+# special functions: between the places where their formulas change, at edges, in f64
+near=torch.linspace(-9.7,9.7,41); edge=torch.tensor([float('nan'),0.,-0.,1.,-1.,0.5,20.,-20.,8.,-8.,5.,2.,-2.,-4.,1e-3,30.5]); infs=torch.tensor([float('inf'),-float('inf')])
+for op in "special_i0e special_i1e i0 special_i1 special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_airy_ai special_spherical_bessel_j0 special_erfcx".split():
+    case(op,near,tol=1e-5); case(op,near.double(),tol=2e-14); case(op,edge.double(),tol=1e-13); case(op,infs); case(op,infs.double())
+case('special_i0e',h); case('i0',i32); case('special_airy_ai',b)
+for x in (torch.rand(41),torch.rand(41,dtype=torch.float64),torch.tensor([0.,1.,-0.1,1.1,float('nan'),1e-30,1e-6,0.999]),10.**-torch.arange(1,300,13,dtype=torch.float64)): case('special_ndtri',x)
+for n in range(5): case('polygamma',n,pos*9,tol=1e-5); case('polygamma',n,(pos*9).double(),tol=1e-12); case('polygamma',n,-pos.double(),tol=1e-10); case('polygamma',n,torch.tensor([0.,-1.,-2.,float('nan'),3.5,-2.5]),tol=1e-5); case('polygamma',n,i32.abs()+1,tol=1e-5)
+case('special_zeta',pos+1,pos,tol=1e-5); case('special_zeta',(pos+1.1).double(),(pos*20).double(),tol=1e-12); case('special_zeta.other_scalar',pos+1,2.5,tol=1e-5); case('special_zeta.self_scalar',3.0,pos,tol=1e-5); case('special_zeta',i32.abs()+2,i32.abs()+1,tol=1e-5)
+ga=torch.tensor([0.,0.,0.3,1.,2.5,30.,200.,-1.,float('inf'),3.,1e-3]); gx=torch.tensor([0.,1.,0.2,0.7,3.,28.,210.,1.,2.,float('inf'),0.4])
+for op in ('igamma','igammac'): case(op,ga,gx,tol=1e-5); case(op,ga.double(),gx.double(),tol=1e-12); case(op,pos.bfloat16(),f2.abs().bfloat16())
+px=torch.linspace(-1.6,1.6,9)[:,None]; pn=torch.tensor([-1.,0.,1.,2.,3.7,5.,9.,12.])
+for op in "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p".split():
+    case('special_'+op,px,pn,tol=1e-5); case('special_'+op,px.double(),pn.double(),tol=1e-12); case('special_'+op+'.x_scalar',0.3,pn,tol=1e-5); case('special_'+op+'.n_scalar',px,4,tol=1e-5); case('special_'+op,i32,i32.abs(),tol=1e-4)
+case('gcd',i,i32); case('lcm',i,i32); case('gcd',torch.tensor([-128,0,-6],dtype=torch.int8),torch.tensor([6,0,4],dtype=torch.int8)); case('lcm',torch.tensor([200,0,6],dtype=torch.uint8),torch.tensor([150,0,4],dtype=torch.uint8))
+for x in (f,d,h,hh,special,torch.tensor([1e-45,-3e-310],dtype=torch.float64)): case('frexp.Tensor',x)
+case('logcumsumexp',y,1); case('logcumsumexp',y,0); case('logcumsumexp',h,1); case('logcumsumexp',special,1); case('logcumsumexp',d*100,1); case('logcumsumexp',torch.tensor(3.0),0); case('logcumsumexp',torch.full((4,),-float('inf')),0)
+case('sign',b); case('sgn',b)
+# batch norm with statistics of another dtype
+case('_native_batch_norm_legit_functional',g.half(),r(6).half(),r(6).half(),r(6).half(),torch.rand(6).half()+.5,True,0.1,1e-5,tol=4e-3); case('_native_batch_norm_legit_functional',g.bfloat16(),r(6),r(6),r(6),torch.rand(6)+.5,True,0.1,1e-5,tol=2e-2)
+# pooling and resampling, and their gradients
+V=r(2,3,5,6,7); V4=r(3,4,5,6); PC=P.to(memory_format=torch.channels_last); go=lambda o:torch.randn_like(o)
+case('adaptive_max_pool3d',V,[2,3,4]); case('adaptive_max_pool3d',V4,[3,2,5])
+case('fractional_max_pool2d',P,[2,3],[4,3],torch.rand(2,3,2)); case('fractional_max_pool2d',r(3,7,7),[2,2],[3,3],torch.rand(1,3,2)); case('fractional_max_pool3d',V,[2,2,2],[2,3,3],torch.rand(2,3,3))
+for a in ([[3,3],[2,2],[1,1],False,True,None],[[3,2],[2,1],[1,0],True,False,None],[[3,3],[2,2],[1,1],True,True,None],[[2,2],[],[0,0],False,True,3]):
+    o=torch.ops.aten.avg_pool2d(P,*a); case('avg_pool2d_backward',go(o),P,*a); case('avg_pool2d_backward',go(o).to(memory_format=torch.channels_last),PC,*a)
+o=torch.ops.aten.avg_pool3d(V,[2,3,2],[2,2,1],[1,1,0],True,False); case('avg_pool3d_backward',go(o),V,[2,3,2],[2,2,1],[1,1,0],True,False,None); case('avg_pool2d_backward',go(P[:,:,:3,:3]).bfloat16(),P.bfloat16(),[3,3],[3,3],[0,0],False,True,None)
+for n in ([1,1],[3,5],[4,4],[9,12]): case('_adaptive_avg_pool2d_backward',r(2,3,*n),P)
+case('_adaptive_avg_pool3d_backward',r(2,3,2,3,4),V); case('_adaptive_avg_pool2d_backward',r(2,3,4,3).half(),P.half())
+case('col2im',r(2,12,20),[5,6],[2,2],[1,1],[0,0],[1,1]); case('col2im',r(2,18,9),[6,5],[3,2],[1,2],[1,0],[2,1]); case('col2im',r(12,12).bfloat16(),[5,6],[2,3],[1,1],[1,0],[2,1])
+for op,al,x,sizes in (('upsample_nearest1d',(),y,[9]),('upsample_nearest2d',(),P,[18,7]),('upsample_nearest3d',(),V,[5,9,3]),('_upsample_nearest_exact2d',(),P,[13,7]),('upsample_linear1d',(False,),y,[9]),('upsample_linear1d',(True,),y,[9]),('upsample_bilinear2d',(False,),P,[13,20]),('upsample_bilinear2d',(True,),P,[5,4]),('upsample_trilinear3d',(False,),V,[4,9,8]),('upsample_bicubic2d',(False,),P,[13,7]),('upsample_bicubic2d',(True,),P,[5,12])):
+    case(op+'_backward',r(*x.shape[:2],*sizes),sizes,list(x.shape),*al,tol=1e-5)
+case('upsample_bilinear2d_backward',r(2,3,20,20),[20,20],list(P.shape),False,2.2,2.0,tol=1e-5); case('upsample_bilinear2d_backward',r(2,3,13,20).bfloat16(),[13,20],list(P.shape),False); case('upsample_nearest2d_backward',r(2,3,18,20).to(memory_format=torch.channels_last),[18,20],list(P.shape))
+for op in ('_upsample_bilinear2d_aa','_upsample_bicubic2d_aa'):
+    for x in (P,P.double(),torch.randint(0,256,(2,3,9,10),dtype=torch.uint8)):
+        for al in (False,True): case(op,x,[4,15],al,tol=1e-5 if x.is_floating_point() else None); case(op,x,[9,3],al,tol=1e-5 if x.is_floating_point() else None)
+case('_upsample_bilinear2d_aa',P,[5,14],False,0.6,1.4,tol=1e-5); case('_upsample_bilinear2d_aa.vec',P,None,False,[0.5,0.7],tol=1e-5)
+U=torch.randint(0,256,(2,3,9,10),dtype=torch.uint8); U5=torch.randint(0,256,(1,5,12,7),dtype=torch.uint8).to(memory_format=torch.channels_last)
+for op in ('upsample_bilinear2d','upsample_bicubic2d'):
+    for al in (False,True):
+        for sizes in ([18,20],[4,3],[9,15],[13,10]): case(op,U,sizes,al); case(op,U5,sizes,al)
+    case(op,U,[12,16],False,1.4,1.65); case(op+'.vec',U,None,False,[2.0,1.5])
+G3=torch.rand(2,3,4,2,3)*2.6-1.3
+for pad in (0,1,2):
+    for al in (False,True):
+        for mode in (0,1): case('grid_sampler_3d',V,G3,mode,pad,al,tol=2e-5); case('grid_sampler_3d_backward',r(2,3,3,4,2),V,G3,mode,pad,al,[True,True],tol=1e-4)
+        case('grid_sampler_2d',P,G,2,pad,al,tol=1e-4)
+        for mode in (0,1,2): case('grid_sampler_2d_backward',r(2,3,4,5),P,G,mode,pad,al,[True,True],tol=2e-4)
+case('grid_sampler_3d',V.half(),G3.half(),0,0,False)
 print(count,'cases')

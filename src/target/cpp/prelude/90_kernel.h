@@ -2,7 +2,7 @@
 // What generated kernels need beyond values: index checks that report a fault, stores that combine.
 
 #include "65_tile.h"
-#include "80_math_rare.h"
+#include "85_special.h"
 
 namespace COIL_KERNEL_NAMESPACE {
 

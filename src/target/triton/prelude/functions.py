@@ -134,6 +134,22 @@ def int_power(base, exponent):
     return result
 
 
+@triton.jit
+def int_gcd(a, b):
+    # Euclid's steps, as many as the largest numbers of the width need.
+    zero = tl.full([], 0, a.dtype)
+    x = a + b * 0
+    y = b + a * 0
+    if a.dtype.is_int_signed():
+        x = tl.where(x < 0, x * -1, x)
+        y = tl.where(y < 0, y * -1, y)
+    for step in range(3 * a.dtype.primitive_bitwidth // 2):
+        rest = int_fmod(x, y)
+        x = tl.where(y == 0, x, y)
+        y = tl.where(y == 0, zero, rest)
+    return x
+
+
 # ---- bits ----
 
 @triton.jit
@@ -440,6 +456,48 @@ def digamma_f64(x):
     r = tl.where(x == float("inf"), x, r)
     r = tl.where(low & (fraction == 0), float("nan"), r)
     return tl.where(x == 0, copysign(x * 0.0 + float("inf"), x * -1.0), r)
+
+
+@triton.jit
+def zeta_positive_f64(s, q):
+    # Twelve terms of the sum of (q + k)^-s, then Euler and Maclaurin's formula.
+    a = q + 12.0
+    power = power_f64(a, s * -1.0)
+    r = power_f64(a, 1.0 - s) / (s - 1.0)
+    term = s * power / a
+    rest = term * (1.0 / 12)
+    term = term * ((s + 1.0) / a * ((s + 2.0) / a))
+    rest = rest - term * (1.0 / 720)
+    term = term * ((s + 3.0) / a * ((s + 4.0) / a))
+    rest = rest + term * (1.0 / 30240)
+    term = term * ((s + 5.0) / a * ((s + 6.0) / a))
+    rest = rest - term * (1.0 / 1209600)
+    term = term * ((s + 7.0) / a * ((s + 8.0) / a))
+    rest = rest + term * (1.0 / 47900160)
+    term = term * ((s + 9.0) / a * ((s + 10.0) / a))
+    rest = rest - term * (691.0 / 1307674368000)
+    r = r + tl.where(power == 0, 0.0, power * 0.5 + rest)
+    for k in range(12):
+        r = r + power_f64(q + (11 - k), s * -1.0)
+    return r
+
+
+@triton.jit
+def zeta_f64(s, q):
+    # Below 0 the sum over all integers, which has the period 1 in q, less what it has too much.
+    floor = tl.floor(q)
+    fraction = q - floor
+    low = q < 0
+    r = zeta_positive_f64(s, tl.where(low, fraction, q))
+    below = zeta_positive_f64(s, 1.0 - fraction) - zeta_positive_f64(s, 1.0 - tl.where(low, q, 0.0))
+    even = tl.floor(s * 0.5) * 2.0 == s
+    r = tl.where(low, tl.where(even, r + below, r - below), r)
+    r = tl.where((s == float("inf")) & (q > 0), power_f64(q, s * -1.0), r)
+    bad = (s != s) | (q != q) | (tl.abs(q) == float("inf")) | (low & (tl.floor(s) != s))
+    r = tl.where(bad, float("nan"), r)
+    r = tl.where((q <= 0) & (floor == q), float("inf"), r)
+    r = tl.where(s < 1.0, float("nan"), r)
+    return tl.where(s == 1.0, float("inf"), r)
 
 
 @triton.jit
