@@ -182,8 +182,10 @@ class GraphWriter:
     def add_call(self, node):
         if node.target is operator.getitem and self.take_part(node):
             return
-        value = node.meta.get("val")
+        value, args = node.meta.get("val"), node.args
         self.names[node] = node.name
+        if node.target is torch.ops.aten.as_strided.default:
+            args = (*args[:3], offset_in_base(node))
         if isinstance(value, (tuple, list)):
             parts = part_names(node, len(value))
             outputs = [self.define(name, part) for name, part in zip(parts, value)]
@@ -192,7 +194,7 @@ class GraphWriter:
         written = {
             "name": node.name,
             "target": target_name(node.target),
-            "inputs": [{"name": "", "arg": self.argument(a)} for a in node.args]
+            "inputs": [{"name": "", "arg": self.argument(a)} for a in args]
             + [{"name": k, "arg": self.argument(v)} for k, v in node.kwargs.items()],
             "outputs": outputs,
             "metadata": metadata(node),
@@ -286,6 +288,31 @@ class GraphWriter:
         results = results if isinstance(results, (tuple, list)) else (results,)
         self.passed = [places.get(r, -1) if isinstance(r, Node) else -1 for r in results]
         return [self.argument(r) for r in results]
+
+
+def offset_in_base(node):
+    """Where an as_strided begins, from the first element of the input or result that it views. torch
+    counts from the start of the memory, which a graph does not know."""
+    base = node
+    while base.op == "call_function":
+        viewing = base.args[0] if base.target is operator.getitem else base
+        if not views(viewing.target) or memory_of(viewing.args[0]) != memory_of(node):
+            break
+        base = viewing.args[0]
+    offset = node.meta["val"].storage_offset() - base.meta["val"].storage_offset()
+    if isinstance(offset, int) and offset < 0:
+        raise CompileError(f"'{node}' (as_strided) begins before the first element of '{base}'")
+    return offset
+
+
+def views(target):
+    """Whether the result is the op's first argument, seen in another way."""
+    arguments = target._schema.arguments if isinstance(target, torch._ops.OpOverload) else ()
+    return bool(arguments) and arguments[0].alias_info is not None
+
+
+def memory_of(node):
+    return node.meta["val"].untyped_storage()._cdata
 
 
 def is_number(value):

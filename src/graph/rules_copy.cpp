@@ -157,11 +157,31 @@ Result<Types> flip(const Call& call) {
   return preserved(call);
 }
 
+/// Rolled along dims, eager joins two parts for each with cat, which keeps channels_last where both
+/// parts suggest it.
+Type rolled(const Call& call) {
+  const Type& self = call.self();
+  Type out = call.contiguous(self.dtype, self.shape);
+  const auto dims = call.dims("dims", self.ndim());
+  if (!dims.ok() || dims->empty()) return out;
+  for (std::size_t i = 0; i < dims->size(); ++i) {
+    const std::size_t d = static_cast<std::size_t>((*dims)[i]);
+    const sym::Expr first = call.syms.mod(call.sizes("shifts")[i], self.shape[d]);
+    for (const sym::Expr size : {first, call.syms.sub(self.shape[d], first)}) {
+      Type part = self;
+      part.shape[d] = size;
+      if (!suggests_channels_last(call.graph, part)) return out;
+    }
+  }
+  out.strides = channels_last_strides(call.graph, out);
+  return out;
+}
+
 Result<Types> roll(const Call& call) {
   const std::size_t dims = COIL_TRY(call.dims("dims", call.self().ndim())).size();
   if (call.sizes("shifts").size() != std::max<std::size_t>(dims, 1))
     return call.fail("{} shifts are given for {} dims", call.sizes("shifts").size(), dims);
-  return contiguous(call);
+  return Types{rolled(call)};
 }
 
 Result<Types> triangle(const Call& call) {

@@ -13,6 +13,15 @@ Result<Types> preserved(const Call& call) {
   return Types{std::move(out)};
 }
 
+/// A copy of self in its own strides, gaps included, unless elements share memory.
+Result<Types> scatter_into_view(const Call& call) {
+  Type out = call.self();
+  for (std::size_t d = 0; d < out.ndim(); ++d)
+    if (known_value(call.graph, out.strides[d], 0) && !known_value(call.graph, out.shape[d], 1))
+      return preserved(call);
+  return Types{std::move(out)};
+}
+
 Result<Types> contiguous_self(const Call& call) {
   COIL_TRY(call.dim("dim", call.self().ndim()));
   return Types{call.contiguous(call.self().dtype, call.self().shape)};
@@ -289,9 +298,9 @@ constexpr RuleRow kRules[] = {
     {"scatter.value_reduce", scatter},
     {"scatter_add", scatter},
     {"scatter_reduce.two", scatter},
-    {"slice_scatter", preserved},
-    {"select_scatter", preserved},
-    {"diagonal_scatter", preserved},
+    {"slice_scatter", scatter_into_view},
+    {"select_scatter", scatter_into_view},
+    {"diagonal_scatter", scatter_into_view},
     {"as_strided_scatter", preserved},
     {"masked_scatter", masked_scatter},
     {"masked_select", masked_select},

@@ -109,6 +109,26 @@ sym::Expr window_count(const Call& call, sym::Expr size, sym::Expr kernel, std::
                   per_dim(call, "output_padding", i));
 }
 
+Type with_height(const Call& call, Type type) {
+  type.strides.insert(type.strides.begin() + 2, call.syms.mul(type.shape[2], type.strides[2]));
+  type.shape.insert(type.shape.begin() + 2, call.number(1));
+  return type;
+}
+
+/// Eager convolves a sequence as a contiguous plane of height 1, whose layout can count as
+/// channels_last, as the weight's can.
+Type sequence_layout(const Call& call, Type out) {
+  const Type& input = call.tensor("input");
+  const bool stays = is_contiguous(call.graph, input);
+  const Type plane = with_height(call, stays ? input : call.contiguous(input.dtype, input.shape));
+  if (!suggests_channels_last(call.graph, plane) &&
+      !suggests_channels_last(call.graph, with_height(call, call.tensor("weight"))))
+    return out;
+  out.strides = channels_last_strides(call.graph, with_height(call, out));
+  out.strides.erase(out.strides.begin() + 2);
+  return out;
+}
+
 Result<Types> convolution(const Call& call) {
   const Type& input = call.tensor("input");
   const Type& weight = call.tensor("weight");
@@ -146,6 +166,7 @@ Result<Types> convolution(const Call& call) {
       return call.fail("the kernel is larger than the padded input");
   }
   Type out = call.contiguous(input.dtype, std::move(shape));
+  if (spatial == 1) return Types{sequence_layout(call, std::move(out))};
   if (suggests_channels_last(call.graph, input) || suggests_channels_last(call.graph, weight))
     out.strides = channels_last_strides(call.graph, out);
   return Types{std::move(out)};

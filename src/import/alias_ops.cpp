@@ -265,7 +265,14 @@ AliasOps::Results AliasOps::reshape_like() {
 }
 
 AliasOps::Results AliasOps::ravel() {
-  return one(reshaped(tensor(0), {numel(builder_.syms(), type().shape)}));
+  // Of what is not contiguous, a copy, even where a view of one dim would do.
+  TensorId self = tensor(0);
+  if (!is_contiguous(builder_.graph(), type())) {
+    const ValueId copy =
+        builder_.call_op("clone", {builder_.read(self), MemoryFormat::Contiguous}, call_);
+    self = builder_.add_base(copy, Origin::Computed, 0);
+  }
+  return one(reshaped(self, {numel(builder_.syms(), type().shape)}));
 }
 
 AliasOps::Results AliasOps::flatten() {

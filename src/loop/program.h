@@ -79,9 +79,10 @@ enum class InstKind : u8 {
 
 /// What happens to an index from data that is outside 0..extent-1.
 enum class IndexPolicy : u8 {
-  Assert,  // an error with position and value; negative ones too
-  Wrap,    // negative ones count from the end (once), then as Assert
-  Clamp,   // to the nearest valid one
+  Assert,   // an error with position and value; negative ones too
+  Wrap,     // negative ones count from the end (once), then as Assert
+  Clamp,    // to the nearest valid one
+  NotZero,  // a divisor: 0 is an error, and the variable is 0; the extent is 1
 };
 
 /// How a store brings a new value together with the one that is there. The buffer `starts` as

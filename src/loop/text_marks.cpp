@@ -34,13 +34,14 @@ std::string_view policy_name(IndexPolicy policy) {
     case IndexPolicy::Assert: return "assert";
     case IndexPolicy::Wrap: return "wrap";
     case IndexPolicy::Clamp: return "clamp";
+    case IndexPolicy::NotZero: return "not_zero";
   }
   COIL_UNREACHABLE();
 }
 
 std::optional<IndexPolicy> policy_from_name(std::string_view name) {
   using enum IndexPolicy;
-  for (IndexPolicy p : {Assert, Wrap, Clamp})
+  for (IndexPolicy p : {Assert, Wrap, Clamp, NotZero})
     if (policy_name(p) == name) return p;
   return std::nullopt;
 }

@@ -1,5 +1,6 @@
 // What a program returns: windows on its buffers where eager's strides allow it, copies elsewhere.
 
+#include <map>
 #include <set>
 
 #include "base/check.h"
@@ -76,7 +77,10 @@ class Outputs {
       case OutputKind::None: break;
       case OutputKind::Int: number(out, output.value); break;
       case OutputKind::Value: fresh(out, output.value); break;
-      case OutputKind::MutatedInput: mutated(out, output.value); break;
+      case OutputKind::MutatedInput:
+        mutated_[output.target] = output.value;
+        mutated(out, output.value);
+        break;
       case OutputKind::AliasOfInput:
       case OutputKind::AliasOfOutput: alias(out, output.value); break;
     }
@@ -145,8 +149,26 @@ class Outputs {
     place(out, from.buffer, l_.type(value), *window);
   }
 
+  /// Whether a buffer is an input's, or what the input holds when the call ends, in its layout.
+  bool becomes_input(BufferId buffer, u32 target) const {
+    const BufferId input = l_.program.inputs[target].buffer;
+    if (buffer == input) return true;
+    for (const ProgramOutput& o : l_.program.outputs)
+      if (o.kind == OutputKind::MutatedInput && o.target == target && o.buffer == buffer) {
+        const Buffer& now = l_.program.buffers[buffer];
+        const Access& whole = l_.access(mutated_.at(target));
+        return whole.buffer == buffer && is_identity(whole, now) &&
+               now.layout.entries == l_.program.buffers[input].layout.entries;
+      }
+    return false;
+  }
+
   void alias(ProgramOutput& out, ValueId value) {
     const Access& from = l_.access(value);
+    if (out.kind == OutputKind::AliasOfInput && !becomes_input(from.buffer, out.target)) {
+      out.kind = OutputKind::Value;
+      return fresh(out, value);
+    }
     const auto window = window_of(l_, from, l_.type(value));
     // The output that it shares memory with may have become a copy.
     const bool apart = out.kind == OutputKind::AliasOfOutput &&
@@ -155,8 +177,11 @@ class Outputs {
       out.kind = OutputKind::Value;
       return place_copy(out, value);
     }
-    take(from.buffer);
-    place(out, from.buffer, l_.type(value), *window);
+    // A view of a written input lies in the input, which holds the new values by then.
+    const bool of_input = out.kind == OutputKind::AliasOfInput;
+    const BufferId memory = of_input ? l_.program.inputs[out.target].buffer : from.buffer;
+    take(memory);
+    place(out, memory, l_.type(value), *window);
   }
 
   void number(ProgramOutput& out, ValueId value) {
@@ -171,6 +196,7 @@ class Outputs {
 
   Lowering& l_;
   std::set<BufferId> taken_;
+  std::map<u32, ValueId> mutated_;  // by input: what it holds at the end
   Node copy_node_;
 };
 

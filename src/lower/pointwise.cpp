@@ -278,8 +278,35 @@ class Evaluator {
     if (is_bool(compute_) && (op == "+" || op == "*"))
       return Term::of(
           b_.op(op == "+" ? ScalarOp::bits_or : ScalarOp::bits_and, {number(x), number(y)}));
+    if (op == "nextafter" && result_ == DType::bf16)
+      return Term::of(next_bf16(number(x), number(y)));
     const Val left = number(x);
+    if (!is_float(compute_) && divides(op)) check_divisor(y);
     return Term::of(b_.op(scalar_op(op), {left, number(y)}));
+  }
+  /// A bf16 is the upper half of an f32: its neighbours are 0x10000 away in the bits of that.
+  Val next_bf16(Val x, Val y) {
+    const auto f32 = [&](double v) { return b_.constant(ops::Scalar::of_float(DType::f32, v)); };
+    const auto both = [&](ScalarOp op, Val a, Val b) { return b_.op(op, {a, b}); };
+    const Val zero = f32(0), step = b_.integer(DType::i32, 0x10000);
+    const Val away = both(ScalarOp::eq, both(ScalarOp::lt, x, y), both(ScalarOp::gt, x, zero));
+    const Val bits = b_.bitcast(x, DType::i32);
+    const Val moved =
+        b_.bitcast(b_.where(away, both(ScalarOp::add, bits, step), both(ScalarOp::sub, bits, step)),
+                   DType::f32);
+    const Val least = both(ScalarOp::copysign, b_.bitcast(step, DType::f32), y);
+    const Val other = b_.where(both(ScalarOp::eq, x, zero), least, moved);
+    const Val next = b_.where(both(ScalarOp::eq, x, y), y, other);
+    const Val nan = both(ScalarOp::add, x, y);
+    return b_.where(both(ScalarOp::eq, nan, nan), next, nan);
+  }
+  static bool divides(const std::string& op) {
+    return op == "floordiv" || op == "truncdiv" || op == "fmod" || op == "remainder";
+  }
+  /// Integers divided by zero are an error, as in eager.
+  void check_divisor(const Term& divisor) {
+    if (divisor.known() && divisor.as_double() != 0) return;
+    b_.index(b_.cast(number(divisor), DType::i64), b_.syms().constant(1), IndexPolicy::NotZero);
   }
   bool is_bool_value(const Term& t) const {
     return t.kind == Term::Kind::Value && is_bool(b_.dtype(t.value));

@@ -178,13 +178,20 @@ Status lower_min_dim(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_variance(Lowering& l, const Node& node, const Args& args) {
-  const DType dtype = result_compute(l, node);
+  // In double, as eager on a CPU: squares of huge and tiny values stay finite and are no zeros.
+  const DType dtype = DType::f64;
   Reduction r(l, args, dtype);
-  const std::vector<Val> stats = r.b.reduce("welford", r.element, r.rows.tree);
+  BodyBuilder& b = r.b;
+  const std::vector<Val> stats = b.reduce("welford", r.element, r.rows.tree);
+  const DType result = result_compute(l, node);
   Val spread = unbiased(r, args, stats[1], dtype);
-  if (node.op.starts_with("std")) spread = r.b.op(ScalarOp::sqrt, {spread});
-  r.store(node.outs[0], spread);
-  if (node.outs.size() > 1) r.store(node.outs[1], stats[0]);
+  if (node.op.starts_with("std")) spread = b.op(ScalarOp::sqrt, {spread});
+  r.store(node.outs[0], b.cast(spread, result));
+  if (node.outs.size() > 1) {
+    const Val none = b.op(ScalarOp::eq, {r.count(dtype), b.constant(dtype, 0)});
+    const Val nan = b.constant(dtype, std::numeric_limits<double>::quiet_NaN());
+    r.store(node.outs[1], b.cast(b.where(none, nan, stats[0]), result));
+  }
   r.finish();
   return Ok{};
 }

@@ -91,7 +91,13 @@ Values scatter_into_view(Composite& c) {
   step.op = op;
   step.args.assign(c.args().begin() + 2, c.args().end());
   const ValueId src = c.to(c.tensor("src"), c.dtype(c.self()));
-  return {c.builder.update(c.self(), {std::move(step)}, src)};
+  // Elements that share memory get their own.
+  const std::vector<sym::Expr>& shape = c.type(c.self()).shape;
+  bool shares = false;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    shares |= c.syms.is_const(c.type(c.self()).strides[d], 0) && !c.syms.is_const(shape[d], 1);
+  const ValueId self = shares ? c.call("clone", {c.self(), None{}}) : c.self();
+  return {c.builder.update(self, {std::move(step)}, src)};
 }
 
 Values diag_embed_of(Composite& c, ValueId v, sym::Expr offset, i64 dim1, i64 dim2) {

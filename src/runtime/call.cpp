@@ -135,14 +135,30 @@ Result<Tensor> PendingCall::owned_window(const PlanOutput& o) {
   return copy;
 }
 
+Status PendingCall::write_copy(const PlanOutput& mutated) {
+  const Tensor from = COIL_TRY(frame_.window(mutated));
+  for (u32 b = 0; b < plan_.buffers.size(); ++b) {
+    if (plan_.buffers[b].where != Where::Input || plan_.buffers[b].source != mutated.target)
+      continue;
+    Tensor to = from;
+    to.strides = COIL_TRY(frame_.eval(plan_.inputs[mutated.target].strides));
+    to.data = frame_.data(b);
+    copy_elements(from, to);
+  }
+  return Ok{};
+}
+
 Status PendingCall::commit() {
   for (const PlanState& s : plan_.states) {
     const Tensor from = COIL_TRY(frame_.window(s.updated)), to = COIL_TRY(frame_.window(s.state));
     if (from.data != to.data) copy_elements(from, to);
   }
-  for (const PlanOutput& o : plan_.outputs)
-    if (o.kind == PlanOutput::Kind::MutatedInput)
-      copy_elements(COIL_TRY(frame_.window(o)), std::get<Tensor>(inputs_[o.target]));
+  for (const PlanOutput& o : plan_.outputs) {
+    if (o.kind != PlanOutput::Kind::MutatedInput) continue;
+    copy_elements(COIL_TRY(frame_.window(o)), std::get<Tensor>(inputs_[o.target]));
+    // Results that view the input lie in its copy.
+    if (copied_[o.target]) COIL_TRY(write_copy(o));
+  }
   return Ok{};
 }
 

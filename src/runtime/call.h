@@ -49,6 +49,8 @@ class PendingCall {
   Result<std::vector<Value>> make_outputs();
   Result<Tensor> owned_window(const PlanOutput& output);
   Status commit();
+  /// Writes what the input becomes into the copy that was laid out anew.
+  Status write_copy(const PlanOutput& mutated);
 
   Instance& instance_;
   const Model& model_;

@@ -13,6 +13,8 @@ Error fault_error(const Model& model, const Launch& launch, const Fault& fault) 
   const std::string where = static_cast<std::size_t>(fault.site) < launch.index_names.size()
                                 ? launch.index_names[static_cast<std::size_t>(fault.site)]
                                 : model.kernel_names[launch.kernel];
+  if (fault.extent == kDivisor)
+    return error("{}: an integer is divided by zero at position {}", where, fault.position);
   return error("{}: index {} at position {} is out of range for size {}", where, fault.value,
                fault.position, fault.extent);
 }

@@ -12,6 +12,7 @@ const char* policy_name(IndexPolicy policy) {
     case IndexPolicy::Assert: return "Policy::Assert";
     case IndexPolicy::Wrap: return "Policy::Wrap";
     case IndexPolicy::Clamp: return "Policy::Clamp";
+    case IndexPolicy::NotZero: return "Policy::NotZero";
   }
   COIL_UNREACHABLE();
 }

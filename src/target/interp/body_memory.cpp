@@ -64,7 +64,9 @@ Status BodyRunner::run_index(InstCode& code) {
     i64 x = given[i];
     if (code.inst->policy == IndexPolicy::Wrap && x < 0) x += code.extent;
     if (code.inst->policy == IndexPolicy::Clamp) x = std::max<i64>(std::min(x, code.extent - 1), 0);
-    const bool bad = x < 0 || x >= code.extent;
+    const bool divides = code.inst->policy == IndexPolicy::NotZero;
+    const bool bad = divides ? x == 0 : x < 0 || x >= code.extent;
+    if (divides) x = 0;
     column[i] = bad ? 0 : x;
     bad_[code.column][i] = bad;
     raw_[code.column][i] = given[i];
@@ -83,6 +85,8 @@ Error BodyRunner::index_error(const InstCode& code, i64 lane) const {
   for (std::size_t d = 0; d < extents_.size(); ++d)
     position += str("{}{}={}", d == 0 ? "" : ", ", program_.syms->var(variables_[d]).name,
                     columns_[d][lane]);
+  if (code.inst->policy == IndexPolicy::NotZero)
+    return error("{}: an integer is divided by zero at [{}]", where(), position);
   const i64 least = code.inst->policy == IndexPolicy::Wrap ? -code.extent : 0;
   return error("{}: index {}{} at [{}] is outside {}..{}", where(), raw_[code.column][lane],
                buffers, position, least, code.extent - 1);

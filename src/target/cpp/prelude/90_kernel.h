@@ -39,7 +39,9 @@ COIL_COLD void report_lanes(Fault* fault, i64 site, i64 position, i64 step, cons
                wraps && lanes[l] < 0 ? lanes[l] - extent : lanes[l], extent);
 }
 
-enum class Policy { Assert, Wrap, Clamp };
+enum class Policy { Assert, Wrap, Clamp, NotZero };
+/// Stands for the extent where a divisor is 0 (runtime/fault.h has the same).
+constexpr i64 kDivisor = -1;
 
 /// The first n of 16 lanes.
 COIL_INLINE mask16 active_lanes(i64 n) { return mask16(first_lanes<i8>(n)); }
@@ -50,6 +52,8 @@ template <Policy P>
 COIL_INLINE bool check_index(i64x16& n, i64 extent, mask16 on, Fault* fault, i64 site, i64 position,
                              i64 step) {
   const i64x16 zero = splat16(i64(0)), end = splat16(extent);
+  // A divisor as an index of extent 1: 0, and 1 where the divisor is 0.
+  if constexpr (P == Policy::NotZero) n = where(eq(n, zero), splat16(i64(1)), zero);
   if constexpr (P == Policy::Wrap) n = where(lt(n, zero), add(n, end), n);
   if constexpr (P == Policy::Clamp) n = max(min(n, splat16(i64(extent - 1))), zero);
   n = where(on, n, zero);
@@ -59,7 +63,8 @@ COIL_INLINE bool check_index(i64x16& n, i64 extent, mask16 on, Fault* fault, i64
     bool is_bad[16];
     to_array(n, lanes);
     to_array(bad, is_bad);
-    report_lanes(fault, site, position, step, lanes, is_bad, P == Policy::Wrap, extent);
+    report_lanes(fault, site, position, step, lanes, is_bad, P == Policy::Wrap,
+                 P == Policy::NotZero ? kDivisor : extent);
     return false;
   }
   return true;
@@ -71,9 +76,10 @@ COIL_INLINE bool check_index(i64& n, i64 extent, bool on, Fault* fault, i64 site
   if (P == Policy::Wrap && n < 0) n += extent;
   if (P == Policy::Clamp) n = n >= extent ? extent - 1 : n;
   if (P == Policy::Clamp && n < 0) n = 0;
+  if (P == Policy::NotZero) n = n == 0;
   if (!on) n = 0;
   if (on && (n < 0 || n >= extent)) [[unlikely]] {
-    report_fault(fault, site, position, given, extent);
+    report_fault(fault, site, position, given, P == Policy::NotZero ? kDivisor : extent);
     return false;
   }
   return true;
