@@ -222,4 +222,5 @@ for kind in ('lstm','gru','rnn','rnn_relu'):
     rnn(kind,1,False,True,False); rnn(kind,2,True,True,True); rnn(kind,1,False,False,True)
 for op in ('any','all'):  # of no dims, unlike other reductions
     case(op+'.dims',r(2,3).round(),[]); case(op+'.dims',r(2,3)>0,[],True)
+case('scatter_reduce.two',torch.arange(12.).view(3,4).t(),1,torch.tensor([[0,2],[1,1],[2,0],[0,0]]),torch.arange(8.).view(4,2)-3,'sum',False)  # of a base that is not contiguous
 print(count,'cases')
