@@ -29,6 +29,12 @@ struct StageTime {
   double ms = 0;
 };
 
+/// What one group became, and the kernels that are its launches.
+struct WholeKernel {
+  Kernel kernel;
+  std::vector<u32> launches;  // indices into Compilation::kernels
+};
+
 /// Everything a compilation made. Levels that were not reached (stop_after) are empty. After a hit
 /// of the program cache `graph` is the one that was given, `program` says what its caller sees
 /// (inputs, kinds of outputs, sizes, constants), and schedule, kernels and sources are empty.
@@ -40,9 +46,10 @@ struct Compilation {
   Graph graph;              // after the passes
   LoopProgram program;
   Schedule schedule;
-  std::vector<Choice> choices;       // for each structured node, in the order of the plan
-  std::vector<Kernel> kernels;       // unique ones, in the order of their first use
-  std::vector<std::string> sources;  // C++ text by kernel
+  std::vector<Choice> choices;             // for each structured node, in the order of the plan
+  std::vector<WholeKernel> whole_kernels;  // unique ones, in the order of their first use
+  std::vector<Kernel> kernels;             // their launches, unique as well
+  std::vector<std::string> sources;        // C++ text by kernel
   std::shared_ptr<runtime::Model> model;
   std::vector<StageTime> times;
   std::vector<cpp::KernelUnit> units;  // the objects of the kernels

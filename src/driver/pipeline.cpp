@@ -62,8 +62,8 @@ Status run_schedule(Compilation& c) {
   return Ok{};
 }
 
-/// Equal kernels print equal text; the first one stands for all.
-u32 add_kernel(Compilation& c, const Kernel& kernel) {
+/// Equal launches print equal text; the first one stands for all.
+u32 add_launch(Compilation& c, const Kernel& kernel) {
   const std::string text = cpp::print_kernel(kernel, "KERNEL");
   auto at = std::find(c.sources.begin(), c.sources.end(), text);
   const u32 index = static_cast<u32>(at - c.sources.begin());
@@ -72,6 +72,15 @@ u32 add_kernel(Compilation& c, const Kernel& kernel) {
     c.kernels.push_back(kernel);
   }
   return index;
+}
+
+std::vector<u32> add_kernel(Compilation& c, const Launches& kernel) {
+  std::vector<u32> launches;
+  for (const Kernel& k : kernel.launches) launches.push_back(add_launch(c, k));
+  const auto is_equal = [&](const WholeKernel& w) { return w.launches == launches; };
+  if (std::none_of(c.whole_kernels.begin(), c.whole_kernels.end(), is_equal))
+    c.whole_kernels.push_back({kernel.whole, launches});
+  return launches;
 }
 
 /// The candidates for structured nodes on this machine.
@@ -89,7 +98,7 @@ Status run_plan(Compilation& c) {
   const Candidates candidates = COIL_TRY(candidates_for(c));
   PlanServices services;
   services.machine = c.machine;
-  services.add_kernel = [&](const Kernel& k) { return add_kernel(c, k); };
+  services.add_kernel = [&](const Launches& k) { return add_kernel(c, k); };
   services.implement = [&](const LoopProgram& program,
                            const Structured& node) -> Result<Implementation> {
     c.choices.push_back(COIL_TRY(candidates.choose(program, node)));
@@ -183,6 +192,7 @@ Status verify_level(const Compilation& c, Level level) {
     case Level::Loops: return verify(c.program);
     case Level::Schedule:
     case Level::Plan: {
+      for (const WholeKernel& w : c.whole_kernels) COIL_TRY(verify(w.kernel));
       for (const Kernel& k : c.kernels) COIL_TRY(verify(k));
       return Ok{};
     }

@@ -2,6 +2,7 @@
 // Level 3: a kernel as stages over tiles, complete with its mapping to a machine. Printers only
 // print.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ struct KernelInst {
 
 /// Straight code once for each grid point, or a loop over axes with the last one innermost. Closing
 /// stages come last and run once, when all points of the grid are done; they share no value with
-/// others.
+/// others, and are a launch of their own (launches.h).
 struct Stage {
   std::vector<Axis> loop;
   std::vector<KernelInst> insts;
@@ -55,15 +56,17 @@ struct TileDim {
   i64 extent = 1;
 };
 
-/// How the kernel runs on a machine; chosen in mapping.cpp by rules, each with its reason.
+/// How a kernel without closing stages runs on a machine; chosen in mapping.cpp by rules, each with
+/// its reason.
 struct Mapping {
-  std::vector<TileDim> tile;     // tile[0]: the lanes; empty: scalar code; tile[1]: see `is_turned`
-  i64 chunk = 0;                 // grid lanes: points of the lane axis in one unit of work
-  sym::Expr units;               // units of work that threads share: the launch's grid
-  bool serial = false;           // one thread, in iteration order
-  i64 grain = 1;                 // units that a thread takes at least
-  std::vector<TileDim> closing;  // the lanes of closing stages' loops
-  std::vector<u32> rolled;       // stages whose loop has one body for all slots of its accumulators
+  // Empty: scalar code. Of an axis of the grid: the lanes; the second one: see `is_turned`. Of the
+  // last axis of loops: lanes go along these.
+  std::vector<TileDim> tile;
+  i64 chunk = 0;            // grid lanes: points of the lane axis in one unit of work
+  sym::Expr units;          // units of work that threads share: the launch's grid
+  bool serial = false;      // one thread, in iteration order
+  i64 grain = 1;            // units that a thread takes at least
+  std::vector<u32> rolled;  // stages whose loop has one body for all slots of its accumulators
   std::vector<std::string> reasons;
 };
 
@@ -83,8 +86,12 @@ struct Kernel {
   std::vector<std::string> index_from;  // the same for each Index, in order, for messages
 
   bool closes() const { return !stages.empty() && stages.back().closing; }
-  /// The axis that lanes run along before the closing stages, or invalid.
+  /// The axis that lanes run along, or invalid; one of them, where loops go over different rows.
   sym::Expr lane_axis() const { return mapping.tile.empty() ? sym::Expr() : mapping.tile[0].axis; }
+  bool has_lanes(sym::Expr axis) const {
+    return std::any_of(mapping.tile.begin(), mapping.tile.end(),
+                       [&](const TileDim& t) { return t.axis == axis; });
+  }
 };
 
 /// A kernel and the program's buffers, one for each of its own; kept ones are no arguments of the
@@ -101,7 +108,7 @@ bool is_turned(const Kernel& kernel, const KernelInst& inst);
 
 /// Merges a group's bodies, drops what stays inside, joins axes that are one in memory.
 BuiltKernel build_kernel(const LoopProgram& program, const Schedule& schedule, GroupId group);
-/// Fills in `mapping` for a CPU.
+/// Fills in `mapping` of one launch for a CPU; see launches_cpu.h.
 void map_to_cpu(Kernel& kernel, const Machine& machine);
 /// The same for an epilogue: a unit of work is a row of the block.
 void map_epilogue_to_cpu(Kernel& kernel);

@@ -14,6 +14,7 @@ constexpr i64 kChunkPoints = 4096;         // grid points of a pointwise kernel 
 constexpr i64 kTurnedChunk = 256;          // the same along the lanes of tiles that are turned
 constexpr i64 kLongestRow = i64{1} << 40;  // of a block: a unit of work is a row
 constexpr i64 kGrainPoints = 16384;        // points that pay for waking a thread
+constexpr i64 kMostKeptBytes = 262144;     // of kept rows: they lie on the stack
 
 struct Access1 {
   sym::Expr address;
@@ -24,7 +25,7 @@ std::vector<Access1> accesses(const Kernel& kernel) {
   std::vector<Access1> out;
   for (const Stage& s : kernel.stages)
     for (const KernelInst& i : s.insts)
-      if (!s.closing && (i.kind == KernelOp::Load || i.kind == KernelOp::Store))
+      if (i.kind == KernelOp::Load || i.kind == KernelOp::Store)
         out.push_back({address(*kernel.syms, kernel.buffers[i.buffer].layout, i.inst.index),
                        i.kind == KernelOp::Store});
   return out;
@@ -49,16 +50,25 @@ std::vector<const Stage*> stages_where_stores_meet(const Kernel& kernel) {
   };
   std::vector<const Stage*> out;
   for (const Stage& s : kernel.stages)
-    if (!s.closing && std::any_of(s.insts.begin(), s.insts.end(), may_meet)) out.push_back(&s);
+    if (std::any_of(s.insts.begin(), s.insts.end(), may_meet)) out.push_back(&s);
   return out;
 }
 
+/// Whether loops are as long at all points of the axis: lanes run through them side by side.
+bool loops_are_even(const Kernel& kernel, const Axis& axis) {
+  for (const Stage& s : kernel.stages)
+    for (const Axis& a : s.loop)
+      if (kernel.syms->uses(a.extent, axis.var)) return false;
+  return true;
+}
+
 /// Lanes follow the axis along which most accesses are contiguous; ties go to the inner one.
-std::size_t best_lane_axis(const Kernel& kernel) {
+std::optional<std::size_t> best_lane_axis(const Kernel& kernel) {
   const std::vector<Access1> all = accesses(kernel);
-  std::size_t best = kernel.grid.size() - 1;
+  std::optional<std::size_t> best;
   i64 best_score = -1;
   for (std::size_t a = kernel.grid.size(); a-- > 0;) {
+    if (!loops_are_even(kernel, kernel.grid[a])) continue;
     i64 score = 0;
     for (const Access1& access : all) {
       const std::optional<sym::Expr> stride =
@@ -123,17 +133,10 @@ std::optional<std::size_t> best_axis_across(const Kernel& kernel, std::size_t la
   return best;
 }
 
-const Inst* first_accumulate(const Kernel& kernel) {
-  for (const Stage& s : kernel.stages)
-    for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Accumulate && !s.closing) return &i.inst;
-  return nullptr;
-}
-
-/// The axes that loops of stages go over: the same in all of them.
+/// The axes that the first loop goes over: all do, but where groups close a kernel.
 const std::vector<Axis>& row_of(const Kernel& kernel) {
   for (const Stage& s : kernel.stages)
-    if (!s.loop.empty() && !s.closing) return s.loop;
+    if (!s.loop.empty()) return s.loop;
   return kernel.stages[0].loop;
 }
 
@@ -150,23 +153,36 @@ sym::Expr product_of_grid(const Kernel& kernel, const std::vector<TileDim>& tile
   return out;
 }
 
+/// An extent, as far as it is known; a block's is full in all but the last one.
+i64 likely_extent(const sym::Arena& syms, sym::Expr extent) {
+  constexpr i64 kUnknown = 64;
+  if (syms.kind(extent) == sym::Kind::Min)
+    for (sym::Expr e : syms.operands(extent))
+      if (const std::optional<i64> most = syms.as_const(e)) return *most;
+  return syms.as_const(extent).value_or(kUnknown);
+}
+
 i64 points_of(const Kernel& kernel, const std::vector<Axis>& axes) {
   i64 points = 1;
   for (const Axis& a : axes) {
-    const i64 extent = kernel.syms->as_const(a.extent).value_or(64);
+    const i64 extent = likely_extent(*kernel.syms, a.extent);
     points = std::min<i64>(kGrainPoints, points * std::clamp<i64>(extent, 1, kGrainPoints));
   }
   return points;
 }
 
-bool goes_in_lanes(const Stage& s) {
-  return std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
-    return i.kind == KernelOp::Accumulate && i.inst.tree.lanes > 1;
-  });
-}
-
-bool has_lanes(const std::vector<TileDim>& tiles, sym::Expr axis) {
-  return std::any_of(tiles.begin(), tiles.end(), [&](const TileDim& t) { return t.axis == axis; });
+/// The last axes of loops whose reductions have trees of several lanes.
+std::vector<TileDim> rows_in_lanes(const Kernel& kernel) {
+  std::vector<TileDim> out;
+  for (const Stage& s : kernel.stages)
+    for (const KernelInst& i : s.insts) {
+      if (i.kind != KernelOp::Accumulate || i.inst.tree.lanes == 1) continue;
+      const TileDim dim = {s.loop.back().var, i.inst.tree.lanes};
+      if (std::none_of(out.begin(), out.end(),
+                       [&](const TileDim& t) { return t.axis == dim.axis; }))
+        out.push_back(dim);
+    }
+  return out;
 }
 
 bool has_slots(const Stage& s) {
@@ -212,52 +228,76 @@ void map_epilogue_to_cpu(Kernel& kernel) {
       "finished");
 }
 
+namespace {
+
+i64 kept_bytes(const Kernel& kernel) {
+  i64 all = 0;
+  for (const KernelBuffer& b : kernel.buffers) {
+    i64 bytes = b.kept ? size_of(b.dtype) : 0;
+    for (sym::Expr e : b.shape) bytes *= b.kept ? kernel.syms->as_const(e).value_or(1) : 1;
+    all += bytes;
+  }
+  return all;
+}
+
+/// Lanes, and units of work, along the grid.
+void map_grid(Kernel& kernel, std::size_t lane, i64 loop_points) {
+  Mapping& m = kernel.mapping;
+  sym::Arena& syms = *kernel.syms;
+  const Axis& axis = kernel.grid[lane];
+  m.tile.push_back({axis.var, kLanes});
+  const std::optional<std::size_t> across =
+      m.serial ? std::nullopt : best_axis_across(kernel, lane);
+  m.chunk = across ? kTurnedChunk : row_of(kernel).empty() ? kChunkPoints : kLanes;
+  std::vector<TileDim> unit = {{axis.var, m.chunk}};
+  if (across) unit.push_back(m.tile.emplace_back(kernel.grid[*across].var, kLanes));
+  m.units = product_of_grid(kernel, unit);
+  i64 unit_points = std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
+  if (across) unit_points *= kLanes;
+  m.grain = std::max<i64>(1, kGrainPoints / std::max<i64>(1, unit_points));
+  m.reasons.push_back(
+      m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
+               : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
+  if (across)
+    m.reasons.push_back(
+        str("tiles of {0} x {0} are turned in registers: other accesses are contiguous along {1}",
+            kLanes, syms.text(m.tile[1].axis)));
+}
+
+}  // namespace
+
 void map_to_cpu(Kernel& kernel, const Machine&) {
   Mapping& m = kernel.mapping;
   m = Mapping{};
   sym::Arena& syms = *kernel.syms;
-  const std::vector<Axis>& row = row_of(kernel);
-  const i64 loop_points = points_of(kernel, row);
-  const Inst* reduce = first_accumulate(kernel);
+  const i64 loop_points = points_of(kernel, row_of(kernel));
   const std::vector<const Stage*> meet = stages_where_stores_meet(kernel);
   m.serial = !meet.empty();
-  for (const Stage& s : kernel.stages)
-    if (s.closing && goes_in_lanes(s) && !has_lanes(m.closing, s.loop.back().var))
-      m.closing.push_back({s.loop.back().var, kLanes});
-  if (reduce && reduce->tree.lanes > 1) {
-    m.tile.push_back({row.back().var, reduce->tree.lanes});
+  m.tile = rows_in_lanes(kernel);
+  const auto scalar = [&](std::string reason) {
+    m.units = product_of_grid(kernel, {});
+    m.reasons.push_back(std::move(reason));
+  };
+  if (!m.tile.empty()) {
     m.units = product_of_grid(kernel, {});
     m.grain = std::max<i64>(1, kGrainPoints / loop_points);
     m.reasons.push_back(str("lanes on {}: the reduction's tree has {} lanes along the row",
-                            syms.text(m.tile[0].axis), reduce->tree.lanes));
+                            join(m.tile, ", ", [&](const TileDim& t) { return syms.text(t.axis); }),
+                            m.tile[0].extent));
   } else if (kernel.grid.empty()) {
-    m.units = syms.constant(1);
-    m.reasons.push_back("scalar code: there is no parallel axis");
+    scalar("scalar code: there is no parallel axis");
+  } else if (kept_bytes(kernel) * kLanes > kMostKeptBytes) {
+    scalar("scalar code: a kept row is too long for each lane to have one");
   } else if (std::any_of(meet.begin(), meet.end(),
                          [](const Stage* s) { return !s->loop.empty(); })) {
-    m.units = product_of_grid(kernel, {});
-    m.reasons.push_back("scalar code on one thread: stores along the row may meet, row after row");
+    scalar("scalar code on one thread: stores along the row may meet, row after row");
+  } else if (m.serial) {
+    map_grid(kernel, kernel.grid.size() - 1, loop_points);
+  } else if (const std::optional<std::size_t> lane = best_lane_axis(kernel)) {
+    map_grid(kernel, *lane, loop_points);
   } else {
-    const std::size_t lane = m.serial ? kernel.grid.size() - 1 : best_lane_axis(kernel);
-    const Axis& axis = kernel.grid[lane];
-    m.tile.push_back({axis.var, kLanes});
-    const std::optional<std::size_t> across =
-        m.serial ? std::nullopt : best_axis_across(kernel, lane);
-    m.chunk = across ? kTurnedChunk : row.empty() ? kChunkPoints : kLanes;
-    std::vector<TileDim> unit = {{axis.var, m.chunk}};
-    if (across) unit.push_back(m.tile.emplace_back(kernel.grid[*across].var, kLanes));
-    m.units = product_of_grid(kernel, unit);
-    i64 unit_points = std::min(m.chunk, syms.as_const(axis.extent).value_or(m.chunk)) * loop_points;
-    if (across) unit_points *= kLanes;
-    m.grain = std::max<i64>(1, kGrainPoints / std::max<i64>(1, unit_points));
-    m.reasons.push_back(
-        m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
-                 : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
-    if (across)
-      m.reasons.push_back(
-          str("tiles of {0} x {0} are turned in registers: other accesses are "
-              "contiguous along {1}",
-              kLanes, syms.text(m.tile[1].axis)));
+    scalar("scalar code: loops differ in length along the grid");
+    m.grain = std::max<i64>(1, kGrainPoints / loop_points);
   }
   roll_long_bodies(kernel);
 }

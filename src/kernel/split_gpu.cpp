@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel/launch_builder.h"
 #include "kernel/mapping_gpu.h"
 #include "kernel/merge_axes.h"
 
@@ -54,23 +55,22 @@ std::string why_whole(const Kernel& k) {
   return row ? "" : "not split over programs: there is no loop";
 }
 
-class Splitter {
+class Splitter : LaunchBuilder {
  public:
-  Splitter(const Kernel& whole, const Split& split, GpuKernel& out)
-      : whole_(whole), out_(out), syms_(*whole.syms) {
+  Splitter(const Kernel& whole, const Split& split, Launches& out) : LaunchBuilder(whole, out) {
     columns_ = tile_kind(whole) == TileKind::Columns;
     for (const Stage& s : whole.stages)
       if (!s.loop.empty()) row_ = s.loop[0];
     const i64 most = split.most_pieces;
     const sym::Expr length = size("piece", split.piece, syms_.range(split.piece).hi);
     pieces_of_row_ = size("pieces", syms_.ceildiv(row_.extent, split.piece), most);
-    piece_ = axis("q", sym::Role::Loop, pieces_of_row_, most);
-    partial_ = axis("u", sym::Role::Reduce, pieces_of_row_, most);
-    earlier_ = axis("w", sym::Role::Reduce, piece_.var, most);
+    piece_ = axis("q", sym::Role::Loop, pieces_of_row_);
+    partial_ = axis("u", sym::Role::Reduce, pieces_of_row_);
+    earlier_ = axis("w", sym::Role::Reduce, piece_.var);
     const sym::Role role = syms_.var(row_.var).role;
     const sym::Expr before = syms_.mul(piece_.var, length);
     const sym::Expr extent = syms_.min(length, syms_.sub(row_.extent, before));
-    in_piece_ = axis(syms_.var(row_.var).name, role, extent, syms_.range(extent).hi);
+    in_piece_ = axis(syms_.var(row_.var).name, role, extent);
     to_row_ = {{row_.var, syms_.add(before, in_piece_.var)}};
   }
 
@@ -95,12 +95,6 @@ class Splitter {
 
  private:
   enum class With { Pieces, Rows };
-  /// Partial values of an accumulator or a scan, one buffer each.
-  struct Partials {
-    u32 accumulator = 0;
-    u32 combine = 0;
-    std::vector<u32> buffers;
-  };
   /// What a later launch begins with: straight code, or the fold of partials.
   struct Replayed {
     const Stage* straight = nullptr;
@@ -115,15 +109,6 @@ class Splitter {
   static bool has(const Stage& s, KernelOp kind) {
     return std::any_of(s.insts.begin(), s.insts.end(),
                        [&](const KernelInst& i) { return i.kind == kind; });
-  }
-
-  Axis axis(std::string name, sym::Role role, sym::Expr extent, i64 most) {
-    sym::Variable v;
-    v.name = std::move(name);
-    v.role = role;
-    v.extent = extent;
-    v.range = {0, most == sym::kMaxInt ? most : std::max<i64>(most, 1) - 1};
-    return {syms_.variable(std::move(v)), extent};
   }
 
   /// A symbol of the launches, where the value is no constant.
@@ -141,20 +126,11 @@ class Splitter {
   // ---- a launch ----
 
   void begin(With with) {
-    now_ = Kernel{};
-    now_.name = str("{}_{}", whole_.name, launches_.size());
-    now_.syms = whole_.syms;
-    now_.buffers = whole_.buffers;
-    now_.buffers.insert(now_.buffers.end(), scratch_.begin(), scratch_.end());
-    now_.symbols = whole_.symbols;
-    now_.symbols.insert(now_.symbols.end(), symbols_.begin(), symbols_.end());
-    now_.scalars = whole_.scalars;
-    now_.combines = whole_.combines;
-    now_.from = whole_.from;
-    now_.grid = whole_.grid;
     pieces_ = with == With::Pieces;
-    if (pieces_) now_.grid.insert(columns_ ? now_.grid.begin() : now_.grid.end(), piece_);
-    values_.assign(whole_.val_dtypes.size(), Val());
+    std::vector<Axis> grid = whole_.grid;
+    if (pieces_) grid.insert(columns_ ? grid.begin() : grid.end(), piece_);
+    LaunchBuilder::begin(std::move(grid));
+    now_.symbols.insert(now_.symbols.end(), symbols_.begin(), symbols_.end());
     accumulators_.assign(whole_.num_accumulators, 0);
     accumulated_with_.assign(whole_.num_accumulators, 0);
   }
@@ -165,127 +141,6 @@ class Splitter {
     name_apart(now_);
     launches_.push_back(std::move(now_));
     return Ok{};
-  }
-
-  Val fresh(DType dtype) {
-    now_.val_dtypes.push_back(dtype);
-    return Val{static_cast<u32>(now_.val_dtypes.size() - 1)};
-  }
-  std::vector<KernelInst>& insts() { return now_.stages.back().insts; }
-  void open(std::vector<Axis> loop) { now_.stages.push_back({std::move(loop), {}, false}); }
-
-  Val emit(KernelOp kind, Inst inst) {
-    inst.results = {fresh(inst.dtype)};
-    insts().push_back({kind, inst, 0, 0});
-    return inst.results[0];
-  }
-  Val constant(const ops::Scalar& value) {
-    Inst inst;
-    inst.dtype = value.dtype;
-    inst.constant = value;
-    return emit(KernelOp::Const, std::move(inst));
-  }
-  Val value(sym::Expr expr) {
-    Inst inst;
-    inst.dtype = DType::i64;
-    inst.expr = expr;
-    return emit(KernelOp::Value, std::move(inst));
-  }
-  Val op(ops::ScalarOp what, DType dtype, std::vector<Val> operands) {
-    Inst inst;
-    inst.op = what;
-    inst.dtype = dtype;
-    inst.operands = std::move(operands);
-    return emit(KernelOp::Op, std::move(inst));
-  }
-
-  /// An instruction of the whole kernel; nothing where it needs a value that is not there.
-  bool copy(const KernelInst& k, const std::vector<std::pair<sym::Expr, sym::Expr>>& places) {
-    KernelInst c = k;
-    for (Val& v : c.inst.operands)
-      if (!(v = values_[v.index]).valid()) return false;
-    if (c.inst.mask.valid() && !(c.inst.mask = values_[c.inst.mask.index]).valid()) return false;
-    for_each_expr(c.inst, [&](sym::Expr& e) { e = syms_.substitute(e, places); });
-    for (Val& v : c.inst.results) v = values_[v.index] = fresh(whole_.val_dtypes[v.index]);
-    insts().push_back(std::move(c));
-    return true;
-  }
-
-  // ---- combines on partial values ----
-
-  bool lifts_to_itself(const ops::Combine& c) const {
-    if (c.name.empty() || c.values.size() != 1) return false;
-    const ops::RegionInst r = ops::lift(c)[0];
-    return !r.constant && r.operands[0] == 0;
-  }
-
-  /// The combine that takes partial values instead of elements.
-  u32 on_partials(u32 combine) {
-    if (lifts_to_itself(now_.combines[combine]) || now_.combines[combine].name.empty())
-      return combine;
-    ops::Combine c = now_.combines[combine];
-    c.name.clear();
-    const auto at = std::find(now_.combines.begin(), now_.combines.end(), c);
-    if (at != now_.combines.end()) return static_cast<u32>(at - now_.combines.begin());
-    now_.combines.push_back(std::move(c));
-    return static_cast<u32>(now_.combines.size() - 1);
-  }
-
-  /// The partial values of one element, at its place in the whole row.
-  std::vector<Val> lifted(const Inst& inst) {
-    const ops::Combine c = now_.combines[inst.combine];
-    std::vector<Val> operands;
-    for (Val v : inst.operands) operands.push_back(values_[v.index]);
-    if (c.name.empty() || lifts_to_itself(c)) return operands;
-    std::vector<Val> out;
-    for (const ops::RegionInst& r : ops::lift(c)) {
-      if (r.constant) {
-        out.push_back(constant(*r.constant));
-        continue;
-      }
-      const Val from = r.operands[0] == 0 ? operands[0] : value(to_row_[0].second);
-      const bool same = now_.val_dtypes[from.index] == r.dtype;
-      out.push_back(same ? from : op(ops::ScalarOp::cast, r.dtype, {from}));
-    }
-    return out;
-  }
-
-  u32 accumulate(u32 combine, std::vector<Val> operands) {
-    KernelInst k;
-    k.kind = KernelOp::Accumulate;
-    k.inst.combine = on_partials(combine);
-    k.inst.dtype = now_.combines[combine].values[0];
-    k.inst.operands = std::move(operands);
-    k.accumulator = now_.num_accumulators++;
-    insts().push_back(k);
-    return k.accumulator;
-  }
-
-  std::vector<Val> finish(u32 accumulator, u32 combine) {
-    KernelInst k;
-    k.kind = KernelOp::Finish;
-    k.accumulator = accumulator;
-    k.inst.combine = on_partials(combine);
-    k.inst.dtype = now_.combines[combine].values[0];
-    for (DType d : now_.combines[combine].values) k.inst.results.push_back(fresh(d));
-    insts().push_back(k);
-    return k.inst.results;
-  }
-
-  /// left (+) right as instructions.
-  std::vector<Val> combined(u32 combine, const std::vector<Val>& left,
-                            const std::vector<Val>& right) {
-    const ops::Combine c = now_.combines[combine];
-    std::vector<Val> all = left;
-    all.insert(all.end(), right.begin(), right.end());
-    for (const ops::RegionInst& r : c.insts) {
-      std::vector<Val> operands;
-      for (u32 o : r.operands) operands.push_back(all[o]);
-      all.push_back(r.constant ? constant(*r.constant) : op(r.op, r.dtype, std::move(operands)));
-    }
-    std::vector<Val> out;
-    for (u32 r : c.results) out.push_back(all[r]);
-    return out;
   }
 
   // ---- partials in scratch ----
@@ -299,41 +154,17 @@ class Splitter {
 
   Partials new_partials(u32 accumulator, u32 combine) {
     Partials p{accumulator, combine, {}};
-    for (DType dtype : whole_.combines[combine].values) {
-      KernelBuffer b;
-      b.name = str("{}_partial{}", whole_.name, out_.scratch.size());
-      b.dtype = dtype;
-      for (const Axis& a : whole_.grid) b.shape.push_back(a.extent);
-      b.shape.insert(columns_ ? b.shape.begin() : b.shape.end(), pieces_of_row_);
-      std::vector<sym::Expr> strides(b.shape.size());
-      sym::Expr step = syms_.constant(1);
-      for (std::size_t d = b.shape.size(); d-- > 0; step = syms_.mul(step, b.shape[d]))
-        strides[d] = step;
-      b.layout = strided_layout(strides, sym::Expr());
-      b.written = true;
-      p.buffers.push_back(static_cast<u32>(whole_.buffers.size() + scratch_.size()));
-      scratch_.push_back(b);
-      now_.buffers.push_back(b);
-      out_.scratch.push_back(std::move(b));
-    }
+    std::vector<sym::Expr> shape;
+    for (const Axis& a : whole_.grid) shape.push_back(a.extent);
+    shape.insert(columns_ ? shape.begin() : shape.end(), pieces_of_row_);
+    for (DType dtype : whole_.combines[combine].values)
+      p.buffers.push_back(scratch("partial", dtype, shape));
     return p;
-  }
-
-  void memory(KernelOp kind, u32 buffer, sym::Expr piece, std::vector<Val> operands,
-              std::vector<Val> results) {
-    KernelInst k;
-    k.kind = kind;
-    k.buffer = buffer;
-    k.inst.dtype = now_.buffers[buffer].dtype;
-    k.inst.index = place_of(piece);
-    k.inst.operands = std::move(operands);
-    k.inst.results = std::move(results);
-    insts().push_back(std::move(k));
   }
 
   void leave(const Partials& p, const std::vector<Val>& values) {
     for (std::size_t v = 0; v < values.size(); ++v)
-      memory(KernelOp::Store, p.buffers[v], piece_.var, {values[v]}, {});
+      store(p.buffers[v], place_of(piece_.var), values[v]);
   }
 
   /// A loop over partials of a row: all, or those of the pieces before this one. The accumulators.
@@ -342,11 +173,8 @@ class Splitter {
     std::vector<u32> out;
     for (const Partials& p : all) {
       std::vector<Val> operands;
-      for (u32 b : p.buffers) {
-        operands.push_back(fresh(now_.buffers[b].dtype));
-        memory(KernelOp::Load, b, over.var, {}, {operands.back()});
-      }
-      out.push_back(accumulate(p.combine, std::move(operands)));
+      for (u32 b : p.buffers) operands.push_back(load(b, place_of(over.var)));
+      out.push_back(accumulate(p.combine, std::move(operands), ops::Tree()));
     }
     return out;
   }
@@ -407,7 +235,7 @@ class Splitter {
     std::vector<std::pair<u32, Partials>> left;  // accumulators here, and where their results go
     for (const KernelInst& k : s.insts) {
       if (k.kind == KernelOp::Accumulate) {
-        const u32 a = accumulate(k.inst.combine, lifted(k.inst));
+        const u32 a = accumulate(k.inst.combine, lifted(k.inst, to_row_[0].second), ops::Tree());
         left.push_back({a, new_partials(k.accumulator, k.inst.combine)});
       } else if (k.kind == KernelOp::Scan) {
         scan(k.inst, carries.front());
@@ -435,7 +263,8 @@ class Splitter {
     std::vector<u32> accumulators;
     for (const KernelInst& k : s.insts) {
       if (k.kind == KernelOp::Scan) {
-        accumulators.push_back(accumulate(k.inst.combine, lifted(k.inst)));
+        accumulators.push_back(
+            accumulate(k.inst.combine, lifted(k.inst, to_row_[0].second), ops::Tree()));
         totals.push_back(new_partials(0, k.inst.combine));
       } else if (k.kind != KernelOp::Store && k.kind != KernelOp::Accumulate) {
         copy(k, to_row_);
@@ -450,7 +279,7 @@ class Splitter {
   void scan(const Inst& inst, const std::vector<Val>& carry) {
     KernelInst k;
     k.kind = KernelOp::Scan;
-    k.inst.operands = lifted(inst);
+    k.inst.operands = lifted(inst, to_row_[0].second);
     k.inst.combine = on_partials(inst.combine);
     k.inst.dtype = inst.dtype;
     for (DType d : whole_.combines[inst.combine].values) k.inst.results.push_back(fresh(d));
@@ -460,21 +289,14 @@ class Splitter {
     for (std::size_t v = 0; v < results.size(); ++v) values_[inst.results[v].index] = results[v];
   }
 
-  const Kernel& whole_;
-  GpuKernel& out_;
-  sym::Arena& syms_;
   bool columns_ = false;
   Axis row_, piece_, in_piece_, partial_, earlier_;
-  std::vector<std::pair<sym::Expr, sym::Expr>> to_row_;  // the row's axis in terms of the piece's
+  Places to_row_;  // the row's axis in terms of the piece's
   sym::Expr pieces_of_row_;
   std::vector<sym::Expr> symbols_;
-  std::vector<KernelBuffer> scratch_;
   std::vector<Replayed> replayed_;
-  std::vector<Kernel> launches_;
   // of the launch that is being built
-  Kernel now_;
   bool pieces_ = false;
-  std::vector<Val> values_;            // by value of the whole kernel; invalid: not there
   std::vector<u32> accumulators_;      // by accumulator of the whole kernel
   std::vector<u32> accumulated_with_;  // its combine
 };
@@ -514,7 +336,7 @@ Split decide_split(const Kernel& mapped) {
   return out;
 }
 
-Result<std::vector<Kernel>> split_kernel(const Kernel& mapped, const Split& split, GpuKernel& out) {
+Result<std::vector<Kernel>> split_kernel(const Kernel& mapped, const Split& split, Launches& out) {
   return Splitter(mapped, split, out).run();
 }
 

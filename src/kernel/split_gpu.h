@@ -19,10 +19,6 @@ Split decide_split(const Kernel& mapped);
 /// scratch (appended to `out`); what follows the loop, in later launches, begins with folding them.
 /// Straight code is repeated by the programs of every launch that needs its values, and stores
 /// once.
-Result<std::vector<Kernel>> split_kernel(const Kernel& mapped, const Split& split, GpuKernel& out);
-
-/// Drops instructions whose results nothing needs, then loops, accumulators and buffers, and
-/// numbers values anew.
-void keep_what_is_used(Kernel& kernel);
+Result<std::vector<Kernel>> split_kernel(const Kernel& mapped, const Split& split, Launches& out);
 
 }  // namespace coil

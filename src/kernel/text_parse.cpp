@@ -397,7 +397,7 @@ class KernelParser {
     return Ok{};
   }
 
-  /// `16x4 block 1024`: the integer 16 and the word x4.
+  /// `16x4 block 1024`: the integer 16 and the word x4. 1x0 takes partial values.
   Status parse_tree(ops::Tree& tree) {
     const Error wrong = in_.error_here("expected a tree like 16x4, each from 1 to 4096");
     const i64 lanes = COIL_TRY(in_.integer());
@@ -406,7 +406,7 @@ class KernelParser {
         accs.find_first_not_of("0123456789", 1) != accs.npos)
       return wrong;
     const int count = std::stoi(accs.substr(1));
-    if (lanes < 1 || lanes > 4096 || count < 1 || count > 4096) return wrong;
+    if (lanes < 1 || lanes > 4096 || count > 4096 || (count == 0 && lanes > 1)) return wrong;
     tree.lanes = static_cast<u16>(lanes);
     tree.accs = static_cast<u16>(count);
     if (!in_.accept("block")) return Ok{};
@@ -462,12 +462,6 @@ class KernelParser {
     COIL_TRY(in_.expect("grain"));
     m.grain = COIL_TRY(in_.integer());
     m.serial = in_.accept("serial");
-    while (in_.accept("closing")) {
-      TileDim& t = m.closing.emplace_back();
-      t.axis = COIL_TRY(parse_expr());
-      COIL_TRY(in_.expect("x"));
-      t.extent = COIL_TRY(in_.integer());
-    }
     while (in_.accept("rolled")) {
       const i64 stage = COIL_TRY(in_.integer());
       if (stage < 0 || stage >= i64(kernel_.stages.size()))

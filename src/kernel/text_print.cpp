@@ -157,7 +157,6 @@ class KernelTextPrinter {
     if (m.chunk > 0) text += str(" chunk {}", m.chunk);
     text += str(" units {} grain {}", expr(m.units), m.grain);
     if (m.serial) text += " serial";
-    for (const TileDim& c : m.closing) text += str(" closing {} x {}", expr(c.axis), c.extent);
     for (u32 stage : m.rolled) text += str(" rolled {}", stage);
     out_.raw_line(text);
     for (const std::string& r : m.reasons) out_.line("  # {}", r);

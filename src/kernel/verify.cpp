@@ -1,6 +1,7 @@
 // The verifier of level 3: each error names the stage and the instruction.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "kernel/kernel.h"
@@ -9,7 +10,7 @@
 namespace coil {
 namespace {
 
-constexpr std::size_t kMaxTileRank = 3;
+constexpr std::ptrdiff_t kMaxTileRank = 3;  // on the grid
 constexpr i64 kMostKeptBytes = 262144;
 
 class KernelVerifier {
@@ -116,6 +117,13 @@ class KernelVerifier {
     }
     const std::set<sym::Expr> outer = scope_;
     if (const Status st = axes(s.loop); !st.ok()) return in_context(where, st.error());
+    std::optional<bool> takes_partials;
+    for (const KernelInst& i : s.insts) {
+      if (i.kind != KernelOp::Accumulate) continue;
+      if (takes_partials && *takes_partials != (i.inst.tree.accs == 0))
+        return error("{} takes elements and partial values", where);
+      takes_partials = i.inst.tree.accs == 0;
+    }
     for (std::size_t i = 0; i < s.insts.size(); ++i)
       if (const Status st = inst(s.insts[i]); !st.ok())
         return in_context(str("{}, instruction {} ({})", where, i, describe(s.insts[i])),
@@ -219,6 +227,18 @@ class KernelVerifier {
     if (k.inst.index.size() != b.shape.size())
       return error("{} indices for {} dims", k.inst.index.size(), b.shape.size());
     for (sym::Expr e : k.inst.index) COIL_TRY(expr(e));
+    return b.kept ? place_in_row(k.inst.index) : Ok{};
+  }
+
+  /// Lanes along the grid have a row each, and reach the same place of it.
+  Status place_in_row(const std::vector<sym::Expr>& index) const {
+    std::vector<sym::Expr> used;
+    for (sym::Expr e : index) syms_.variables(e, used);
+    for (sym::Expr v : used)
+      if (syms_.var(v).role == sym::Role::Value ||
+          std::any_of(kernel_.grid.begin(), kernel_.grid.end(),
+                      [&](const Axis& a) { return a.var == v; }))
+        return error("a place in a kept row depends on {}", syms_.var(v).name);
     return Ok{};
   }
 
@@ -256,8 +276,10 @@ class KernelVerifier {
       if (dtype(i.operands[e]) != c.values[e])
         return error("takes {} as {}", name(dtype(i.operands[e])), name(c.values[e]));
     const u32 lanes = i.tree.lanes;
-    if (lanes == 0 || (lanes & (lanes - 1)) != 0 || i.tree.accs == 0)
+    if (lanes == 0 || (lanes & (lanes - 1)) != 0)
       return error("a tree of {}x{}: lanes are a power of two", lanes, i.tree.accs);
+    if (i.tree.accs == 0 && (lanes != 1 || i.tree.block != 0 || c.values.size() != elements))
+      return error("a tree of {}x0: it takes partial values one by one", lanes);
     return Ok{};
   }
 
@@ -302,12 +324,13 @@ class KernelVerifier {
   Status mapping() const {
     const Mapping& m = kernel_.mapping;
     if (!m.units.valid()) return Ok{};  // not mapped yet
-    if (m.tile.size() > kMaxTileRank)
-      return error("a tile of rank {}; {} is the most", m.tile.size(), kMaxTileRank);
+    const auto rank = std::count_if(kernel_.grid.begin(), kernel_.grid.end(),
+                                    [&](const Axis& a) { return kernel_.has_lanes(a.var); });
+    if (rank > kMaxTileRank)
+      return error("a tile over {} axes of the grid; {} is the most", rank, kMaxTileRank);
+    if (kernel_.closes()) return error("closing stages are a launch of their own");
     std::set<sym::Expr> tiled;
-    std::vector<TileDim> tiles = m.tile;
-    tiles.insert(tiles.end(), m.closing.begin(), m.closing.end());
-    for (const TileDim& t : tiles) {
+    for (const TileDim& t : m.tile) {
       if (!axes_.contains(t.axis)) return error("a tile dim is no axis of the kernel");
       if (!tiled.insert(t.axis).second)
         return error("axis {} is tiled twice", syms_.var(t.axis).name);

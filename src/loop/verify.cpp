@@ -104,6 +104,9 @@ Status ProgramVerifier::verify_buffer(BufferId id) const {
     if (buffer.starts >= id) return error("it starts as a later buffer");
     if (base.dtype != buffer.dtype || base.shape != buffer.shape)
       return error("it starts as {}, of another dtype or shape", name_of(buffer.starts));
+    // It may take over the other's memory, or gets a copy of its bytes.
+    if (base.layout.entries != buffer.layout.entries || base.layout.offset != buffer.layout.offset)
+      return error("it starts as {}, of another layout", name_of(buffer.starts));
     if (buffer.kind != BufferKind::Temp) return error("only temporaries start as another buffer");
   }
   if (buffer.kind == BufferKind::Input &&
@@ -168,11 +171,7 @@ Status ProgramVerifier::check_exprs(std::span<const sym::Expr> items, const Vars
 
 Status ProgramVerifier::check_read(BufferId id) const {
   COIL_TRY(check_buffer(id));
-  // A buffer that starts as another and is never written is a copy of it.
-  for (BufferId b = id; b.valid(); b = program_.buffers[b].starts) {
-    if (program_.buffers[b].kind != BufferKind::Temp || defined_.get(b)) return Ok{};
-    if (written_.get(b)) break;
-  }
+  if (program_.buffers[id].kind != BufferKind::Temp || defined_.get(id)) return Ok{};
   return error("{} is read before it is defined", name_of(id));
 }
 
@@ -231,6 +230,10 @@ Status ProgramVerifier::collect_writes() {
   }
   if (seen.size() != program_.bodies.size() + program_.structured.size() + program_.controls.size())
     return error("a body or node is not in the order");
+  for (BufferId b : program_.buffers.ids())
+    if (program_.buffers[b].starts.valid() && !written_.get(b))
+      return error("{} starts as {} and is never written: nothing gives it its content", name_of(b),
+                   name_of(program_.buffers[b].starts));
   return Ok{};
 }
 

@@ -227,8 +227,8 @@ void scatter_body(Lowering& l, const Args& args, const Scatter& s, StoreCombine 
   b.finish();
 }
 
-/// A temporary that begins as `start`, with `value` stored at each point of the scatter `s`, whose
-/// result does not exist yet.
+/// A temporary that begins as `start`, which is contiguous, with `value` stored at each point of
+/// the scatter `s`, whose result does not exist yet.
 BufferId cleared(Lowering& l, Scatter s, BufferId start, const ops::Scalar& value) {
   const Buffer begin = l.program.buffers[start];
   s.out = l.temp("cleared", begin.dtype, begin.shape);
@@ -299,10 +299,14 @@ Status lower_scatter_reduce(Lowering& l, const Node& node, const Args& args) {
   Scatter s;
   s.indices = l.access(args.tensor("index"));
   s.d = s.indices.extents.empty() ? 0 : args.dim("dim", s.indices.extents.size());
-  BufferId start = l.whole_buffer(l.access(args.tensor("self")), "base");
-  // What is written to begins at the identity instead of self.
-  if (!args.flag("include_self"))
+  const Access self = l.access(args.tensor("self"));
+  BufferId start;
+  if (args.flag("include_self")) {
+    start = l.whole_buffer(self, "base");
+  } else {  // what is written to begins at the identity instead of self
+    start = l.materialise(self, "base");
     start = cleared(l, s, start, identity_of(how, l.program.buffers[start].dtype));
+  }
   s.out = l.result_from(node.outs[0], start);
   scatter_body(l, args, s, how, l.name());
   if (reduce == "mean") scatter_mean(l, node, args, s);

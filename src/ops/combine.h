@@ -55,6 +55,9 @@ std::vector<Scalar> apply(const Combine& combine, std::span<const Scalar> left,
 /// and takes its elements in rising order. When all are taken (or each `block` inner positions, if
 /// block > 0, with the results combined in order) the slots are folded: accumulators in order,
 /// ((a0+a1)+a2)+a3 of each lane, then lanes by halves: lane l takes l + lanes/2, and so on.
+///
+/// Kernels that fold the results of blocks have 1x0: there are no slots, the elements are partial
+/// values, and are combined in rising order, beginning with the first one.
 struct Tree {
   u16 lanes = 1;
   u16 accs = 1;

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "kernel/launches_cpu.h"
 #include "plan/symbols.h"
 #include "schedule/memory.h"
 
@@ -40,6 +41,7 @@ class PlanBuilder {
       if (place == Place::External || place == Place::Derived) out_.run.push_back(read_size(size));
     }
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
+    for (sym::Expr bytes : scratch_bytes_) out_.slots.push_back(exprs_.add(bytes));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
     for (const ProgramState& s : program_.states)
       out_.states.push_back({s.state.index, s.updated.index});
@@ -153,10 +155,10 @@ class PlanBuilder {
       COIL_TRY(check_trees(g));
       if (g.node.valid()) {
         runtime::Call made = COIL_TRY(call(program_.structured[g.node]));
-        made.epilogue = launch(*group);
+        made.epilogue = epilogue(*group);
         steps.push_back(std::move(made));
       } else {
-        steps.push_back(launch(*group));
+        launch(*group, steps);
       }
     } else if (const auto* node = std::get_if<StructuredId>(&step)) {
       steps.push_back(COIL_TRY(call(program_.structured[*node])));
@@ -183,29 +185,78 @@ class PlanBuilder {
     return sound;
   }
 
-  runtime::Launch launch(GroupId group) {
-    BuiltKernel built = build_kernel(program_, schedule_, group);
-    const bool is_epilogue = schedule_.groups[group].node.valid();
-    if (is_epilogue)
-      map_epilogue_to_cpu(built.kernel);
-    else
-      map_to_cpu(built.kernel, services_.machine);
-    runtime::Launch out;
-    out.kernel = services_.add_kernel(built.kernel);
+  /// The launches of a kernel, in order, and its scratch.
+  void launch(GroupId group, std::vector<runtime::PlanStep>& steps) {
+    const BuiltKernel built = build_kernel(program_, schedule_, group);
+    const Launches all = launches_on_cpu(built.kernel, services_.machine);
+    const std::vector<u32> kernels = services_.add_kernel(all);
+    std::map<std::string, u32, std::less<>> buffers;  // of the plan, by name in the kernel
     for (std::size_t i = 0; i < built.arguments.size(); ++i)
-      if (!built.kernel.buffers[i].kept)
-        out.buffers.push_back(built.arguments[i].index);  // the block's id is ~0
-    for (sym::Expr v : built.kernel.symbols) {
+      buffers[built.kernel.buffers[i].name] = built.arguments[i].index;
+    for (u32 i = 0; i < all.scratch.size(); ++i)
+      buffers[all.scratch[i].name] = scratch(all.scratch[i], i, schedule_.groups[group].init);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const Kernel& k = all.launches[i];
+      runtime::Launch out = arguments(k, kernels[i]);
+      for (const KernelBuffer& b : k.buffers)
+        if (!b.kept) out.buffers.push_back(buffers.at(b.name));
+      for (sym::Expr v : k.symbols) out.symbols.push_back(symbols_.slot(v));
+      out.units = exprs_.add(k.mapping.units);
+      out.follows = i > 0;
+      for (u32 site = 0; site < checked_indices(k); ++site)
+        out.index_names.push_back(all.whole.index_from.at(all.sites_before[i] + site));
+      steps.push_back(std::move(out));
+    }
+  }
+
+  runtime::Launch epilogue(GroupId group) {
+    BuiltKernel built = build_kernel(program_, schedule_, group);
+    Kernel& k = built.kernel;
+    map_epilogue_to_cpu(k);
+    runtime::Launch out = arguments(k, services_.add_kernel({k, {}, {}, {k}, {0}})[0]);
+    for (std::size_t i = 0; i < built.arguments.size(); ++i)
+      if (!k.buffers[i].kept) out.buffers.push_back(built.arguments[i].index);  // the block's is ~0
+    for (sym::Expr v : k.symbols) {
       const std::optional<u32> of_block = block_value(built.block, v);
       out.symbols.push_back(of_block ? *of_block : symbols_.slot(v));
     }
-    out.scalars = built.kernel.scalars;
-    if (!is_epilogue) out.units = exprs_.add(built.kernel.mapping.units);
-    out.grain = built.kernel.mapping.grain;
-    out.serial = built.kernel.mapping.serial;
-    out.closes = built.kernel.closes();
-    out.index_names = built.kernel.index_from;
+    out.index_names = k.index_from;
     return out;
+  }
+
+  static runtime::Launch arguments(const Kernel& k, u32 index) {
+    runtime::Launch out;
+    out.kernel = index;
+    out.scalars = k.scalars;
+    out.grain = k.mapping.grain;
+    out.serial = k.mapping.serial;
+    return out;
+  }
+
+  /// Memory that the launches of one kernel pass on. The n-th of each kernel shares a slot of the
+  /// arena with those of all others; init, and sizes that data gives, have no arena.
+  u32 scratch(const KernelBuffer& scratch, u32 number, bool init) {
+    Buffer b;
+    b.name = scratch.name;
+    b.dtype = scratch.dtype;
+    b.shape = scratch.shape;
+    b.layout = scratch.layout;
+    const sym::Expr bytes = bytes_of(syms_, b);
+    runtime::PlanBuffer p;
+    p.name = b.name;
+    p.dtype = b.dtype;
+    p.bytes = exprs_.add(bytes);
+    p.shape = exprs_.add(b.shape);
+    p.strides = exprs_.add(strides_of(b));
+    p.where = Where::Heap;
+    if (!init && !names_data(bytes)) {
+      p.where = Where::Arena;
+      p.source = static_cast<u32>(schedule_.slots.size()) + number;
+      if (number >= scratch_bytes_.size()) scratch_bytes_.resize(number + 1, syms_.constant(0));
+      scratch_bytes_[number] = syms_.max(scratch_bytes_[number], bytes);
+    }
+    out_.buffers.push_back(std::move(p));
+    return static_cast<u32>(out_.buffers.size() - 1);
   }
 
   /// Which of a block's values a symbol of an epilogue is.
@@ -359,6 +410,7 @@ class PlanBuilder {
   /// Implementation, its layout, the operand.
   using PackingKey = std::tuple<std::string, std::string, std::vector<i64>>;
   std::map<PackingKey, u32> packed_;
+  std::vector<sym::Expr> scratch_bytes_;  // by slot behind those of the schedule
   ExprTable exprs_;
 };
 

@@ -5,15 +5,15 @@
 #include <functional>
 
 #include "candidates/candidate.h"
-#include "kernel/kernel.h"
+#include "kernel/launches.h"
 #include "runtime/plan.h"
 
 namespace coil {
 
 /// What the builder asks of its surroundings.
 struct PlanServices {
-  /// Hands over a kernel and gets its index; equal kernels get equal indices.
-  std::function<u32(const Kernel&)> add_kernel;
+  /// Hands over a kernel and gets the index of each launch; equal ones get equal indices.
+  std::function<std::vector<u32>(const Launches&)> add_kernel;
   /// Chooses an implementation for a structured node, or an Error that says why there is none.
   std::function<Result<Implementation>(const LoopProgram&, const Structured&)> implement;
   Machine machine;

@@ -141,8 +141,6 @@ Status Frame::execute(const Launch& launch) {
       kernel(buffers.data(), symbols.data(), scalars.data(), lo, hi, &fault);
     });
   }
-  if (launch.closes && !fault.is_set)
-    kernel(buffers.data(), symbols.data(), scalars.data(), -1, 0, &fault);
   if (fault.is_set) return fault_error(call_.model, launch, fault);
   return Ok{};
 }

@@ -72,7 +72,7 @@ struct Launch {
   ExprRef units = 0;
   i64 grain = 1;
   bool serial = false;
-  bool closes = false;                   // after all units, one more call with lo = -1
+  bool follows = false;                  // it goes on with the kernel of the launch before it
   std::vector<std::string> index_names;  // of the kernel's checked indices, for messages
 };
 

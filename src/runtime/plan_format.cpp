@@ -206,7 +206,7 @@ class PlanFields {
     io_.number(item.grain);
     io_.require([&] { return item.grain > 0; });
     io_.number(item.serial);
-    io_.number(item.closes);
+    io_.number(item.follows);
   }
   /// On blocks, a kernel may also take what each block gives.
   template <class T>

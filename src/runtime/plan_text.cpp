@@ -101,9 +101,7 @@ class PlanPrinter {
 
   void print(const Launch& l) {
     out_.line("launch k{} ({}) units {}{}", l.kernel, places(l.buffers), expr(l.units),
-              l.serial   ? " serial"
-              : l.closes ? " and closing"
-                         : "");
+              l.serial ? " serial" : "");
   }
   void print(const Call& c) {
     std::vector<std::string> operands;

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   COIL_CHECK(to_text(*again) == printed, "prints differently:\n{}\n{}", printed, to_text(*again));
   const Status sound = verify(*again);
   COIL_CHECK(sound.ok(), "{}\n{}", sound.error().message, printed);
-  const Result<GpuKernel> mapped = launches_on_gpu(*again);
+  const Result<Launches> mapped = launches_on_gpu(*again);
   if (!mapped.ok()) return 0;
   for (const Kernel& launch : mapped->launches) {
     const Status still_sound = verify(launch);

@@ -224,6 +224,17 @@ def split_norm(s, rng):
     return arrays, dict(mean=mean, m2=np.array([m2[0], 1.0]), y=wide - mean[:, None])
 
 
+def split_blocks(s, rng):
+    x = rng.integers(-40, 41, (2, s)).astype(np.float32)  # ties, and sums that are exact
+    total, at, top = x.astype(np.float64).sum(axis=1), np.full(2, np.iinfo(np.int64).max), np.full(2, -np.inf)
+    if s:
+        at = np.argmax(x, axis=1)
+        top = x[np.arange(2), at].astype(np.float64)
+    zeros = np.zeros(2, np.float32)
+    return dict(x=x, y=np.zeros_like(x), total=zeros, at=zeros.astype(np.int64)), dict(
+        y=x - top[:, None], total=total, at=at)
+
+
 def split_scan(s, rng):
     x = whole(rng, 2, s)
     from_largest = x.astype(np.float64) - x.max(axis=1, keepdims=True, initial=-np.inf)
@@ -280,19 +291,16 @@ CASES = {
                    gather_masked=gather_masked, histogram=histogram, scatter=scatter),
     "masked_tails": dict(cat=cat, pad=pad, kept_row=kept_row(300), kept_long=kept_row(20000),
                          kept_columns=kept_columns),
-    "split": dict(split_sum=split_sum, split_norm=split_norm, split_scan=split_scan, split_columns=split_columns,
-                  pieces=pieces, closing=closing, closing_gather=closing_gather, again=again),
+    "split": dict(split_sum=split_sum, split_norm=split_norm, split_blocks=split_blocks, split_scan=split_scan,
+                  split_columns=split_columns, pieces=pieces, closing=closing, closing_gather=closing_gather, again=again),
 }
-
-# The cpp target keeps rows only where lanes run along them, which is all that the scheduler asks for.
-TRITON_ONLY = {"kept_columns"}
 
 
 def sizes_of(kernel):
     longer = []
     if kernel.endswith("_long") or kernel == "cumsum_integers":
         longer = [LONG, SPLIT]
-    if kernel in ("split_norm", "split_scan", "closing", "again"):
+    if kernel in ("split_norm", "split_blocks", "split_scan", "closing", "again"):
         longer = [SPLIT]
     if kernel in ("column_sum", "cumsum_columns", "split_columns"):
         longer = [SPLIT_COLUMNS]

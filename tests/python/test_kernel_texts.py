@@ -170,24 +170,44 @@ def has_avx2():
     return cpuinfo.exists() and {"avx2", "fma", "f16c"} <= set(cpuinfo.read_text().split())
 
 
+def head_of(text):
+    """(name, dtype, shape) of a kernel's arguments, from its text; each dim is an expression of s0."""
+    rows = re.findall(r"%(\w+): (\w+)\[(.*?)\](.*)", re.search(r"\((.*?)\) {", text, re.S).group(1))
+    return [(name, dtype, shape) for name, dtype, shape, marks in rows if "kept" not in marks]
+
+
+def of_size(expr):
+    return eval(f"lambda s0: {expr}", {"min": min, "max": max})
+
+
+def cpp_launches(texts, kernel):
+    """Takes the launches of a kernel from the front of a list of texts: (name, arguments, units)."""
+    launches = []
+    while texts and re.match(rf"kernel {kernel}{f'_{len(launches)}' if len(launches) else '(_0)?'} ", texts[0]):
+        text = texts.pop(0)
+        units = re.search(r"^  mapping .*units (.*?) grain", text, re.M).group(1)
+        launches.append((text.split()[1], head_of(text), of_size(units)))
+    return launches
+
+
 @pytest.fixture(scope="module", params=["plain", "avx2"])
 def cpp_functions(request, tmp_path_factory):
-    """Functions by file and kernel, with the number of units as a function of s0."""
+    """By file and kernel the launches: a function, its arguments, the number of units as a function of s0."""
     if request.param == "avx2" and not has_avx2():
         pytest.skip("this machine has no AVX2")
     folder = tmp_path_factory.mktemp("cpp")
     text = "".join(f'#include "{p.name}"\n' for p in sorted(PRELUDE.glob("[0-9]*.h")))
     text += "using namespace COIL_KERNEL_NAMESPACE;\n"
-    units = {}
-    for file in kernel_cases.CASES:
+    launches = {}
+    for file, kernels in kernel_cases.CASES.items():
         code = dump(KERNELS / f"{file}.kernels", "code")
         for part in re.split(r"^// kernel ", code, flags=re.M)[1:]:
             name, body = part.split("\n", 1)
             text += body.replace("KERNEL", f"k_{name}", 1)
-        kernels = dump(KERNELS / f"{file}.kernels", "kernels")
-        names = re.findall(r"^kernel (\w+)", kernels, re.M)
-        for name, expr in zip(names, re.findall(r"^  mapping .*units (.*?) grain", kernels, re.M), strict=True):
-            units[file, name] = eval(f"lambda s0: {expr}", {"min": min, "max": max})
+        texts = re.split(r"^(?=kernel )", dump(KERNELS / f"{file}.kernels", "kernels"), flags=re.M)[1:]
+        for kernel in re.findall(r"^kernel (\w+)", (KERNELS / f"{file}.kernels").read_text(), re.M):
+            launches[file, kernel] = cpp_launches(texts, kernel)
+        assert not texts and kernels
     (folder / "kernels.cpp").write_text(text)
     flags = ["-std=gnu++20", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fno-exceptions",
              "-fno-rtti", "-w"]
@@ -196,32 +216,28 @@ def cpp_functions(request, tmp_path_factory):
     subprocess.run([compiler, *flags, f"-I{PRELUDE}", "-o", folder / "kernels.so", folder / "kernels.cpp", "-lm"],
                    check=True)
     library = ctypes.CDLL(str(folder / "kernels.so"))
-    return {key: (getattr(library, f"k_{key[1]}"), count) for key, count in units.items()}
+    return {key: [(getattr(library, f"k_{name}"), arguments, units) for name, arguments, units in some]
+            for key, some in launches.items()}
 
 
-def buffers_of(file, kernel):
-    """(name, dtype) of a kernel's arguments, from its text."""
-    text = (KERNELS / f"{file}.kernels").read_text()
-    head = re.search(rf"^kernel {kernel} \((.*?)\) {{", text, re.S | re.M).group(1)
-    rows = re.findall(r"%(\w+): (\w+)\[.*?\](.*)", head)
-    return [(name, dtype) for name, dtype, marks in rows if "kept" not in marks]
-
-
-@pytest.mark.parametrize("file,kernel", [k for k in all_kernels() if k[1] not in kernel_cases.TRITON_ONLY])
+@pytest.mark.parametrize("file,kernel", all_kernels())
 def test_cpp_compiled(cpp_functions, file, kernel):
-    function, units = cpp_functions[file, kernel]
-    buffers = buffers_of(file, kernel)
-    text = (KERNELS / f"{file}.kernels").read_text().split(f"kernel {kernel} (")[1].split("\n}\n")[0]
-    ranges = [(0, units), (-1, lambda _: 0)] if "closing stage" in text else [(0, units)]
+    whole = re.search(rf"^kernel {kernel} .*?^}}", (KERNELS / f"{file}.kernels").read_text(), re.S | re.M).group(0)
+    dtypes = {name: dtype for name, dtype, _ in head_of(whole)}
 
     def run(arrays, size):
-        pointers = (ctypes.c_void_p * len(buffers))(*[arrays[name].ctypes.data for name, _ in buffers])
-        symbols = (ctypes.c_int64 * 1)(size)
-        fault = (ctypes.c_int64 * 8)()
-        for low, high in ranges:  # closing stages run by themselves
-            function(pointers, symbols, None, ctypes.c_int64(low), ctypes.c_int64(high(size)), fault)
-        assert not any(fault)
-        return dict(buffers)
+        memory = dict(arrays)
+        for function, arguments, units in cpp_functions[file, kernel]:
+            for name, dtype, shape in arguments:
+                if name not in memory:  # scratch that launches pass on
+                    elements = np.prod([of_size(e)(size) for e in shape.split(", ")] if shape else [1])
+                    memory[name] = np.full(8 * int(elements), 0xff, np.uint8)
+            pointers = (ctypes.c_void_p * len(arguments))(*[memory[name].ctypes.data for name, _, _ in arguments])
+            symbols = (ctypes.c_int64 * 1)(size)
+            fault = (ctypes.c_int64 * 8)()
+            function(pointers, symbols, None, ctypes.c_int64(0), ctypes.c_int64(units(size)), fault)
+            assert not any(fault)
+        return dtypes
 
     for size in kernel_cases.sizes_of(kernel):
         check(run, kernel, kernel_cases.CASES[file][kernel], size)

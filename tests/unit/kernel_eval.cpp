@@ -41,8 +41,9 @@ struct Code {
 struct StageCode {
   const Stage* stage = nullptr;
   std::vector<Code> codes;
-  std::vector<i64> extents;
-  std::optional<IndexCode> position;  // row-major over the loop
+  std::vector<IndexCode> extent_codes;  // of the loop's axes: they may differ along the grid
+  std::vector<i64> extents;             // at the present point
+  std::optional<IndexCode> position;    // row-major over the loop
   bool lanes_in_loop = false;
 };
 
@@ -58,12 +59,10 @@ class Evaluator {
     std::iota(units.begin(), units.end(), i64{0});
     if (!kernel_.mapping.serial) std::shuffle(units.begin(), units.end(), order);
     for (i64 u : units) COIL_TRY(unit(u));
-    return kernel_.closes() ? stages(1, Part::Closing) : Ok{};
+    return Ok{};
   }
 
  private:
-  enum class Part : u8 { Units, Closing };
-
   // ---- once ----
 
   Status prepare() {
@@ -75,6 +74,7 @@ class Evaluator {
     for (std::size_t i = 0; i < kernel_.symbols.size(); ++i)
       env_.values[kernel_.symbols[i]] = launch_.symbols[i];
     if (!kernel_.mapping.units.valid()) return error("the kernel is not mapped");
+    if (kernel_.closes()) return error("closing stages are a launch of their own");
     for (const Axis& a : kernel_.grid) add_column(a.var);
     for (const Stage& s : kernel_.stages) {
       for (const Axis& a : s.loop) add_column(a.var);
@@ -104,6 +104,7 @@ class Evaluator {
       if (kernel_.buffers[b].kept) {
         i64 elements = 1;
         for (sym::Expr e : kernel_.buffers[b].shape) elements *= env_.at(e);
+        if (lanes_on_grid()) elements *= kLanes;  // a row for each lane, interleaved
         kept_[b].resize(static_cast<std::size_t>(elements * size_of(kernel_.buffers[b].dtype)));
         memory_.push_back({kept_[b].data(), elements});
       } else {
@@ -124,13 +125,10 @@ class Evaluator {
   Status prepare_stage(const Stage& s) {
     StageCode out;
     out.stage = &s;
-    for (const Axis& a : s.loop) out.extents.push_back(env_.at(a.extent));
+    for (const Axis& a : s.loop) out.extent_codes.emplace_back(a.extent, variables_, env_);
     if (!s.loop.empty()) {
       out.position.emplace(row_major(s.loop), variables_, env_);
-      const std::vector<TileDim>& tiles =
-          s.closing ? kernel_.mapping.closing : kernel_.mapping.tile;
-      out.lanes_in_loop =
-          std::ranges::any_of(tiles, [&](const TileDim& t) { return t.axis == s.loop.back().var; });
+      out.lanes_in_loop = kernel_.has_lanes(s.loop.back().var);
     }
     for (const KernelInst& k : s.insts) {
       Code code;
@@ -163,7 +161,8 @@ class Evaluator {
       return error("a tree of {} lanes, and the lanes are {}on its row", inst.tree.lanes,
                    stage.lanes_in_loop ? "" : "not ");
     code.combine.emplace(kernel_.combines[inst.combine], false);
-    code.slots.assign(code.k->kind == KernelOp::Scan ? 1 : inst.tree.accs,
+    // Where there are no slots the one that is here stays the identity, which an empty loop gives.
+    code.slots.assign(code.k->kind == KernelOp::Scan ? 1 : std::max<u16>(inst.tree.accs, 1),
                       std::vector<LaneValue>(code.combine->count()));
     return Ok{};
   }
@@ -196,17 +195,19 @@ class Evaluator {
       rest /= grid_extents_[a];
     }
     if (rest != 0) return error("unit {} lies outside of the grid", number);
-    if (!lane) return stages(1, Part::Units);
+    if (!lane) return stages(1);
     for (; first < end; first += kLanes) {
       std::vector<i64>& column = columns_[column_of(kernel_.lane_axis())];
       std::iota(column.begin(), column.end(), first);
       for (i64 p = first_across; p < end_across; ++p) {
         if (across) set_column(column_of(kernel_.grid[*across].var), p);
-        COIL_TRY(stages(std::min(kLanes, end - first), Part::Units));
+        COIL_TRY(stages(std::min(kLanes, end - first)));
       }
     }
     return Ok{};
   }
+
+  bool lanes_on_grid() const { return grid_axis(kernel_.lane_axis()).has_value(); }
 
   std::optional<std::size_t> grid_axis(sym::Expr var) const {
     for (std::size_t a = 0; a < kernel_.grid.size(); ++a)
@@ -217,10 +218,9 @@ class Evaluator {
   void set_column(std::size_t column, i64 value) { std::ranges::fill(columns_[column], value); }
 
   /// All stages at `points` neighbours of the grid.
-  Status stages(i64 points, Part part) {
+  Status stages(i64 points) {
     for (std::vector<std::byte>& k : kept_) std::ranges::fill(k, std::byte{0xff});
     for (StageCode& s : stages_) {
-      if (s.stage->closing != (part == Part::Closing)) continue;
       points_ = points;
       if (s.stage->loop.empty()) {
         for (Code& c : s.codes) COIL_TRY(inst(c, s));
@@ -231,7 +231,20 @@ class Evaluator {
     return Ok{};
   }
 
+  Status find_extents(StageCode& s) {
+    s.extents.clear();
+    for (IndexCode& code : s.extent_codes) {
+      i64 extents[kLanes];
+      code.evaluate(points_, column_data_, extents);
+      for (i64 l = 1; l < points_; ++l)
+        if (extents[l] != extents[0]) return error("lanes run through loops of different lengths");
+      s.extents.push_back(extents[0]);
+    }
+    return Ok{};
+  }
+
   Status loop(StageCode& s) {
+    COIL_TRY(find_extents(s));
     for (Code& c : s.codes) {
       start(c);
       c.has_total = false;
@@ -292,14 +305,18 @@ class Evaluator {
         combine(c, s.lanes_in_loop ? kLanes : points, first, c.slots[slot], 0);
       for (i64 half = kLanes / 2; s.lanes_in_loop && half > 0; half /= 2)
         combine(c, half, first, first, half);
-      if (c.has_total)
-        combine(c, points, c.total, first, 0);
-      else
-        c.total = first;
-      c.has_total = true;
+      add_to_total(c, points, first);
       start(c);
     }
     turn_ = 0;
+  }
+
+  void add_to_total(Code& c, i64 points, std::vector<LaneValue>& values) {
+    if (c.has_total)
+      combine(c, points, c.total, values, 0);
+    else
+      c.total = values;
+    c.has_total = true;
   }
 
   /// The results become the values of each Finish.
@@ -367,7 +384,10 @@ class Evaluator {
       case KernelOp::Index: return index(c);
       case KernelOp::Op: op(i); break;
       case KernelOp::Accumulate:
-        accumulate(c, s, c.slots[static_cast<std::size_t>(turn_ % i.tree.accs)]);
+        if (i.tree.accs > 0)
+          accumulate(c, s, c.slots[static_cast<std::size_t>(turn_ % i.tree.accs)]);
+        else
+          accumulate_partials(c);
         return Ok{};
       case KernelOp::Finish: return Ok{};  // the loop's end has made the values
       case KernelOp::Scan:
@@ -404,6 +424,12 @@ class Evaluator {
     c.combine->apply(points_, left, lifted);
   }
 
+  void accumulate_partials(Code& c) {
+    std::vector<LaneValue> values;
+    for (Val v : c.k->inst.operands) values.push_back(values_[v.index]);
+    add_to_total(c, points_, values);
+  }
+
   bool active(Val mask, i64 lane) { return !mask.valid() || bytes_of(mask)[lane] != std::byte{0}; }
 
   /// Addresses of the active lanes, each within the buffer's shape and memory.
@@ -417,6 +443,8 @@ class Evaluator {
           return error("index {} of %{} is {}, outside 0..{}", d, b.name, at[l], c.shape[d] - 1);
     }
     c.address->evaluate(points_, column_data_, out);
+    if (b.kept && lanes_on_grid())
+      for (i64 l = 0; l < points_; ++l) out[l] = out[l] * kLanes + l;
     for (i64 l = 0; l < points_; ++l)
       if (active(c.k->inst.mask, l) && (out[l] < 0 || out[l] >= memory_[c.k->buffer].elements))
         return error("address {} of %{} is outside of its {} elements", out[l], b.name,

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "kernel/kernel.h"
+#include "kernel/launches_cpu.h"
 #include "kernel_texts.h"
 
 namespace coil {
@@ -32,9 +32,9 @@ std::vector<Kernel> kernels_of(const LoopProgram& program) {
   std::vector<Kernel> out;
   for (const ScheduleStep& step : plan.order)
     if (const auto* group = std::get_if<GroupId>(&step)) {
-      BuiltKernel built = build_kernel(program, plan, *group);
-      map_to_cpu(built.kernel, Machine{});
-      out.push_back(std::move(built.kernel));
+      const BuiltKernel built = build_kernel(program, plan, *group);
+      for (const Kernel& launch : launches_on_cpu(built.kernel, Machine{}).launches)
+        out.push_back(launch);
     }
   return out;
 }

@@ -8,11 +8,11 @@
 namespace coil {
 namespace {
 
-GpuKernel on_gpu(const std::string& text) {
+Launches on_gpu(const std::string& text) {
   Result<Kernel> k = parse_kernel(text, "t");
   EXPECT_TRUE(k.ok()) << k.error().message << "\n" << text;
   EXPECT_TRUE(verify(*k).ok()) << verify(*k).error().message;
-  Result<GpuKernel> out = launches_on_gpu(*k);
+  Result<Launches> out = launches_on_gpu(*k);
   EXPECT_TRUE(out.ok()) << out.error().message;
   for (const Kernel& launch : out->launches)
     EXPECT_TRUE(verify(launch).ok()) << verify(launch).error().message << to_text(launch);
@@ -42,7 +42,7 @@ std::vector<std::string> reasons_of(const Kernel& k) { return k.mapping.reasons;
 std::string units(const Kernel& k) { return k.syms->text(k.mapping.units); }
 
 TEST(GpuLaunches, FewLongRowsArePartialsAndTheirFold) {
-  const GpuKernel k = on_gpu(row_sum("", "3", "1000000"));
+  const Launches k = on_gpu(row_sum("", "3", "1000000"));
   ASSERT_EQ(k.launches.size(), 2u);
   EXPECT_TRUE(k.sizes.empty());
   ASSERT_EQ(k.scratch.size(), 1u);
@@ -57,7 +57,7 @@ TEST(GpuLaunches, FewLongRowsArePartialsAndTheirFold) {
 }
 
 TEST(GpuLaunches, ManyRowsOrShortOnesAreOneLaunch) {
-  const GpuKernel many = on_gpu(row_sum("", "264", "1000000"));
+  const Launches many = on_gpu(row_sum("", "264", "1000000"));
   ASSERT_EQ(many.launches.size(), 1u);
   EXPECT_EQ(reasons_of(many.launches[0]).back(), "not split over programs: there are 264 at least");
   EXPECT_EQ(on_gpu(row_sum("", "263", "1000000")).launches.size(), 2u);
@@ -66,12 +66,12 @@ TEST(GpuLaunches, ManyRowsOrShortOnesAreOneLaunch) {
 }
 
 TEST(GpuLaunches, SizesOfTheLaunchDecideWhereTheyAreNotKnownBefore) {
-  const GpuKernel k = on_gpu(row_sum("  size s0 in 0..\n  size s1 in 0..\n", "s0", "s1"));
+  const Launches k = on_gpu(row_sum("  size s0 in 0..\n  size s1 in 0..\n", "s0", "s1"));
   ASSERT_EQ(k.launches.size(), 3u);
   ASSERT_EQ(k.sizes.size(), 2u);
   const auto programs = [&](const Kernel& launch, i64 s0, i64 s1) {
     std::vector<std::pair<sym::Expr, sym::Expr>> values;
-    for (const GpuKernel::Size& s : k.sizes) values.push_back({s.symbol, s.value});
+    for (const Launches::Size& s : k.sizes) values.push_back({s.symbol, s.value});
     return launch.syms->eval(
         launch.syms->substitute(launch.mapping.units, values), [&](sym::Expr v) {
           return std::optional<i64>(launch.syms->var(v).name == "s0" ? s0 : s1);
@@ -89,7 +89,7 @@ TEST(GpuLaunches, SizesOfTheLaunchDecideWhereTheyAreNotKnownBefore) {
 }
 
 TEST(GpuLaunches, ColumnsAreTilesOfRows) {
-  const GpuKernel k = on_gpu(R"(kernel sum (
+  const Launches k = on_gpu(R"(kernel sum (
     %x: f32[8192, 1024],
     %y: f32[1024] written) {
   grid i0 < 1024
@@ -131,7 +131,7 @@ TEST(GpuLaunches, WhatIsNotSplitHasAReason) {
   }
 }
 )";
-  const GpuKernel k = on_gpu(gather);
+  const Launches k = on_gpu(gather);
   ASSERT_EQ(k.launches.size(), 1u);
   EXPECT_EQ(reasons_of(k.launches[0]).back(),
             "not split over programs: an index is checked, and reports its place in the row");
@@ -163,14 +163,14 @@ TEST(GpuLaunches, ABufferMayBeWrittenAndReadAgainInLoopsOnly) {
     return on_gpu(out.replace(out.find("LOADED"), 6, what));
   };
   EXPECT_EQ(loading("%y[i0, r0]").launches.size(), 2u);
-  const GpuKernel whole = loading("%s[i0]");
+  const Launches whole = loading("%s[i0]");
   ASSERT_EQ(whole.launches.size(), 1u);
   EXPECT_EQ(reasons_of(whole.launches[0]).back(),
             "not split over programs: a buffer is read and written outside of the loops");
 }
 
 TEST(GpuLaunches, ClosingStagesAreALaunchAfterTheOthers) {
-  const GpuKernel k = on_gpu(R"(kernel total (
+  const Launches k = on_gpu(R"(kernel total (
     %x: f32[1000],
     %y: f32[1000] written,
     %z: f32[1] written) {

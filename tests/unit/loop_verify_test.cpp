@@ -110,6 +110,10 @@ TEST(LoopVerify, ProgramsAreChecked) {
             "node g: b has 1 dims, expected 2");
   EXPECT_EQ(problem(kBuffers + "buffer %q : f32[4] starts %h"),
             "buffer %q: it starts as %h, of another dtype or shape");
+  EXPECT_EQ(problem(kBuffers + "buffer %q : f32[s0, 4] strides [1, s0] starts %y"),
+            "buffer %q: it starts as %y, of another layout");
+  EXPECT_EQ(problem(kBuffers + copy + "buffer %q : f32[s0, 4] starts %y"),
+            "%q starts as %y and is never written: nothing gives it its content");
   EXPECT_EQ(problem(kBuffers + "buffer %q : f32[4] layout [d0 // 2: 2]"),
             "buffer %q: its layout leaves out dim 0");
 }

@@ -54,7 +54,9 @@ void Generator::pointwise(std::size_t source) {
 }
 
 std::string Generator::tree() {
-  return word({"1x1", "1x1", "1x4", "1x2", "1x3", "16x1", "16x4", "16x4", "16x2", "16x4", "16x3"});
+  const std::string tree =
+      word({"1x1", "1x1", "1x4", "1x2", "1x3", "16x1", "16x4", "16x4", "16x2", "16x4", "16x3"});
+  return tree + (chance(60) ? "" : tree[1] == 'x' ? " block 12" : " block 64");
 }
 
 Value Generator::after_reduction(std::vector<Value> results, const Loops& rows) {
@@ -106,9 +108,9 @@ void Generator::reduction(std::size_t source) {
           {values_ + static_cast<int>(i), name.starts_with("arg") && i == 1 ? "i64" : v.dtype});
     }
     values_ += static_cast<int>(n_results);
-    const std::string accs =
-        chance(15) && n == 1 && !results.empty() ? how.substr(0, how.find('x')) + "x2" : how;
-    line(str("{} = reduce.{} v{} over {} tree {}", left, name, v.number, over, accs));
+    std::string mine = how;
+    if (chance(15) && n == 1 && !results.empty()) mine[how.find('x') + 1] = '2';
+    line(str("{} = reduce.{} v{} over {} tree {}", left, name, v.number, over, mine));
     results.push_back(made);
   }
   for (const std::vector<Value>& r : results) {

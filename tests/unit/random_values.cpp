@@ -22,6 +22,8 @@ std::string Generator::declare(const std::string& dtype, const Shape& shape,
                          : str(" strides [{}, 1]", shape[1].value + below(3));
   }
   b.strides = strides;
+  for (Buffer& base : buffers_)  // a buffer that starts as another has its layout
+    if (rest == "starts %" + base.name) base.strides.clear();
   text_ += str("  buffer %{}: {}{}{}{}\n", b.name, dtype, list(extents),
                b.is_temp ? " @" + b.name + "@" : " ", rest);
   buffers_.push_back(b);

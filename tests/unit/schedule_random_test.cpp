@@ -52,12 +52,27 @@ TEST(ScheduleRandom, FusedEqualsUnfused) {
                   << "\nsmallest: " << last.difference << values << "\n"
                   << small;
   }
-  for (const char* name :
-       {"fused group", "row of several stages", "kept row", "recomputed", "recomputed under a mask",
-        "epilogue", "neighbours of one read", "fused view of another rank",
-        "stored and read in one group", "memory taken over", "partial write", "made at init",
-        "several outputs", "size of a call", "tree of many lanes", "tree of one lane",
-        "checked index", "masked load", "scan"}) {
+  for (const char* name : {"fused group",
+                           "row of several stages",
+                           "kept row",
+                           "recomputed",
+                           "recomputed under a mask",
+                           "epilogue",
+                           "neighbours of one read",
+                           "fused view of another rank",
+                           "stored and read in one group",
+                           "memory taken over",
+                           "partial write",
+                           "made at init",
+                           "several outputs",
+                           "size of a call",
+                           "tree of many lanes",
+                           "tree of one lane",
+                           "checked index",
+                           "masked load",
+                           "scan",
+                           "closing launch",
+                           "rows split over threads"}) {
     EXPECT_TRUE(counts[name] > 0 || count < 300) << name << " never arose";
     RecordProperty(name, std::to_string(counts[name]));
     if (std::getenv("COIL_RANDOM_PROGRAMS"))

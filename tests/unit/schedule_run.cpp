@@ -6,6 +6,7 @@
 
 #include "base/machine.h"
 #include "graph/data.h"
+#include "kernel/launches_cpu.h"
 #include "kernel_eval.h"
 #include "ops/scalar.h"
 #include "schedule/memory.h"
@@ -194,6 +195,27 @@ class Runner {
       if (b.kept) ++out_.counts["kept row"];
   }
 
+  /// What one of a kernel's launches takes: its buffers have the names of the whole kernel's, or of
+  /// scratch.
+  Result<kernel_eval::Launch> launch_of(
+      const BuiltKernel& built, const Kernel& kernel,
+      const std::map<std::string, kernel_eval::Argument>& scratch) {
+    kernel_eval::Launch launch;
+    for (const KernelBuffer& b : kernel.buffers) {
+      if (b.kept) continue;
+      if (const auto at = scratch.find(b.name); at != scratch.end()) {
+        launch.buffers.push_back(at->second);
+        continue;
+      }
+      const auto whole = std::ranges::find(built.kernel.buffers, b.name, &KernelBuffer::name);
+      const interp::MemoryRef m = COIL_TRY(memory(
+          built.arguments.at(static_cast<std::size_t>(whole - built.kernel.buffers.begin()))));
+      launch.buffers.push_back({m->data, m->space});
+    }
+    for (sym::Expr s : kernel.symbols) launch.symbols.push_back(env_.eval(s).value_or(0));
+    return launch;
+  }
+
   Result<kernel_eval::Launch> launch_of(const BuiltKernel& built) {
     kernel_eval::Launch launch;
     for (std::size_t i = 0; i < built.arguments.size(); ++i) {
@@ -214,12 +236,34 @@ class Runner {
     return s.ok() ? s : Status(in_context("kernel:\n" + to_text(kernel), s.error()));
   }
 
+  /// As compiled programs run it, or split wherever that is possible.
   Status kernel(GroupId group) {
-    BuiltKernel built = build_kernel(program_, schedule_, group);
-    map_to_cpu(built.kernel, Machine{});
+    const BuiltKernel built = build_kernel(program_, schedule_, group);
+    if (const Status s = verify(built.kernel); !s.ok())
+      return in_context("kernel:\n" + to_text(built.kernel), s.error());
+    const bool split = random_() % 2;
+    const CpuTuning tuning =
+        split ? CpuTuning{.few_units = sym::kMaxInt, .least_blocks = 1, .scan_block = 4}
+              : CpuTuning{};
+    const Launches all = launches_on_cpu(built.kernel, Machine{}, tuning);
     note(built.kernel);
-    const Kernel parsed = COIL_TRY(as_text(built.kernel));
-    return run_kernel(random_() % 2 ? parsed : built.kernel, COIL_TRY(launch_of(built)));
+    if (built.kernel.closes()) ++out_.counts["closing launch"];
+    if (!all.scratch.empty()) ++out_.counts["rows split over threads"];
+    std::map<std::string, kernel_eval::Argument> scratch;
+    std::vector<std::vector<std::byte>> bytes;
+    for (const KernelBuffer& b : all.scratch) {
+      i64 elements = 1;
+      for (sym::Expr e : b.shape) elements *= env_.at(e);
+      bytes.emplace_back(static_cast<std::size_t>(elements * size_of(b.dtype)),
+                         std::byte{static_cast<u8>(is_bool(b.dtype) ? 1 : 0xff)});
+      scratch[b.name] = {bytes.back().data(), elements};
+    }
+    for (const Kernel& launch : all.launches) {
+      const Kernel parsed = COIL_TRY(as_text(launch));
+      COIL_TRY(
+          run_kernel(random_() % 2 ? parsed : launch, COIL_TRY(launch_of(built, launch, scratch))));
+    }
+    return Ok{};
   }
 
   // ---- epilogues ----

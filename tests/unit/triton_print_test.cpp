@@ -35,15 +35,15 @@ Kernel mapped(const std::string& text) {
 }
 
 /// One launch, as it is mapped.
-GpuKernel alone(const Kernel& k) { return {k, {}, {}, {k}, {0}}; }
+Launches alone(const Kernel& k) { return {k, {}, {}, {k}, {0}}; }
 
 std::string print_error(const Kernel& k) {
-  const GpuKernel launches = alone(k);
+  const Launches launches = alone(k);
   const Result<std::string> text = triton::print_module({&launches, 1});
   return text.ok() ? "" : text.error().message;
 }
 
-std::string printed(const GpuKernel& k) {
+std::string printed(const Launches& k) {
   const Result<std::string> text = triton::print_module({&k, 1});
   EXPECT_TRUE(text.ok()) << text.error().message;
   return text.ok() ? *text : "";
@@ -190,10 +190,10 @@ TEST(TritonPrint, EveryTextMapsAndPrints) {
     ASSERT_TRUE(text.ok());
     Result<std::vector<Kernel>> kernels = parse_kernels(*text, entry.path().filename().string());
     ASSERT_TRUE(kernels.ok()) << kernels.error().message;
-    std::vector<GpuKernel> all;
+    std::vector<Launches> all;
     for (const Kernel& k : *kernels) {
       EXPECT_TRUE(verify(k).ok()) << verify(k).error().message;
-      Result<GpuKernel> on_gpu = launches_on_gpu(k);
+      Result<Launches> on_gpu = launches_on_gpu(k);
       ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
       for (const Kernel& launch : on_gpu->launches) {
         EXPECT_FALSE(launch.mapping.reasons.empty());

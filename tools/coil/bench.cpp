@@ -91,7 +91,7 @@ Result<int> bench(const BenchArguments& arguments) {
   if (cached.model.compilation->model) {
     const PlanStatistics s = statistics(*first.model.compilation, inputs);
     out["kernels"] = s.kernels;
-    out["unique_kernels"] = first.model.compilation->kernels.size();
+    out["unique_kernels"] = first.model.compilation->whole_kernels.size();
     out["calls"] = s.calls;
     out["arena_bytes"] = s.arena_bytes;
     out["bytes_moved"] = s.bytes_moved;

@@ -6,7 +6,8 @@
 #include "base/file.h"
 #include "cli.h"
 #include "graph/text.h"
-#include "kernel/mapping_gpu.h"
+#include "kernel/launches_cpu.h"
+#include "kernel/launches_gpu.h"
 #include "target/cpp/print.h"
 #include "target/cpp/toolchain.h"
 #include "target/triton/print.h"
@@ -48,9 +49,9 @@ Result<std::string> print_code(const Compilation& c) {
 }
 
 Result<std::string> triton_of(const std::vector<Kernel>& kernels) {
-  std::vector<GpuKernel> all;
+  std::vector<Launches> all;
   for (const Kernel& k : kernels) {
-    Result<GpuKernel> launches = launches_on_gpu(k);
+    Result<Launches> launches = launches_on_gpu(k);
     if (!launches.ok()) return in_context("kernel " + k.name, launches.error());
     all.push_back(std::move(*launches));
   }
@@ -69,7 +70,9 @@ Result<std::string> print_triton(const Compilation& c) {
     if (node.valid())
       skipped += str("# skipped: {}, a structured node\n", c.program.structured[node].name);
   }
-  return skipped + COIL_TRY(triton_of(c.kernels));
+  std::vector<Kernel> kernels;
+  for (const WholeKernel& w : c.whole_kernels) kernels.push_back(w.kernel);
+  return skipped + COIL_TRY(triton_of(kernels));
 }
 
 constexpr StageText kStages[] = {
@@ -85,12 +88,14 @@ constexpr StageText kStages[] = {
 /// Stages of a text of kernels alone, as each target maps and prints them.
 Result<std::string> print_kernel_file(const std::vector<Kernel>& kernels, std::string_view stage) {
   if (stage == "triton") return triton_of(kernels);
+  const auto print_launch = [&](const Kernel& k) {
+    return stage == "kernels" ? to_text(k) : names_of(k) + cpp::print_kernel(k, "KERNEL");
+  };
   std::string out;
   for (const Kernel& k : kernels) {
-    Kernel mapped = k;
-    if (!mapped.mapping.units.valid()) map_to_cpu(mapped, Machine{});
-    if (!out.empty()) out += "\n";
-    out += stage == "kernels" ? to_text(mapped) : names_of(k) + cpp::print_kernel(mapped, "KERNEL");
+    std::vector<Kernel> launches = {k};
+    if (!k.mapping.units.valid()) launches = launches_on_cpu(k, Machine{}).launches;
+    for (const Kernel& launch : launches) out += (out.empty() ? "" : "\n") + print_launch(launch);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "cli.h"
@@ -79,7 +80,9 @@ class StepPrinter {
       if (when(s, s.schedule.order[i]) != part) continue;
       for (; next != plan.end() && is_auxiliary(*next); ++next) auxiliary(s, *next, indent);
       COIL_CHECK(next != plan.end(), "the plan is shorter than the schedule");
-      step(s, i, *next++, indent);
+      const auto first = next++;
+      while (next != plan.end() && follows(*next)) ++next;
+      step(s, i, {first, next}, indent);
     }
     for (; next != plan.end(); ++next) auxiliary(s, *next, indent);
   }
@@ -87,6 +90,11 @@ class StepPrinter {
   static bool is_auxiliary(const runtime::PlanStep& step) {
     return std::holds_alternative<runtime::CopyStep>(step) ||
            std::holds_alternative<runtime::ReadSize>(step) || packing(step) != nullptr;
+  }
+
+  static bool follows(const runtime::PlanStep& step) {
+    const auto* launch = std::get_if<runtime::Launch>(&step);
+    return launch && launch->follows;
   }
 
   /// The operand that a step packs, or null.
@@ -112,28 +120,31 @@ class StepPrinter {
                 s.plan.buffers[size->buffer].name));
   }
 
-  void step(const Scope& s, std::size_t index, const runtime::PlanStep& plan,
+  void step(const Scope& s, std::size_t index, std::span<const runtime::PlanStep> plan,
             const std::string& indent) {
     const ScheduleStep& what = s.schedule.order[index];
     const std::string number = str("{}{}{}  ", indent, index < 10 ? " " : "", index);
     if (const auto* g = std::get_if<GroupId>(&what)) {
       const Group& group = s.schedule.groups[*g];
-      if (const auto* call = std::get_if<runtime::Call>(&plan)) {
+      if (const auto* call = std::get_if<runtime::Call>(&plan[0])) {
         print(str("{}{} {}\n", number,
                   terminal_.green(str("{} with epilogue k{}", who(*call), call->epilogue->kernel)),
                   terminal_.bold(group.name)));
         const Structured& node = s.program.structured[group.node];
         source(s, node.name, node.from, node.locs, indent);
       } else {
+        const std::string kernels = join(plan, ", ", [](const runtime::PlanStep& launch) {
+          return str("k{}", std::get<runtime::Launch>(launch).kernel);
+        });
         print(str("{}{} {}\n", number,
-                  terminal_.green(str("kernel k{}", std::get<runtime::Launch>(plan).kernel)),
+                  terminal_.green(str("kernel{} {}", plan.size() > 1 ? "s" : "", kernels)),
                   terminal_.bold(group.name)));
       }
       for_each_instance(group,
                         [&](const Instance& i) { bodies(s, s.program.bodies[i.body], indent); });
     } else if (const auto* n = std::get_if<StructuredId>(&what)) {
       const Structured& node = s.program.structured[*n];
-      print(str("{}{} {}\n", number, terminal_.green(who(std::get<runtime::Call>(plan))),
+      print(str("{}{} {}\n", number, terminal_.green(who(std::get<runtime::Call>(plan[0]))),
                 terminal_.bold(node.name)));
       source(s, node.name, node.from, node.locs, indent);
     } else {
@@ -322,6 +333,9 @@ void print_memory(const Scope& s) {
   for (const Slot& slot : s.schedule.slots) slots.push_back(slot.bytes);
   print(str("  arena: {} bytes in {}; without sharing it would be {}\n", syms.text(syms.sum(slots)),
             plural(slots.size(), "slot"), syms.text(syms.sum(wanted))));
+  for (std::size_t i = s.schedule.slots.size(); i < s.plan.slots.size(); ++i)
+    print(str("  {} bytes of scratch that launches of a kernel pass on\n",
+              runtime::to_text(s.plan.exprs[s.plan.slots[i]], s.plan.symbols)));
 }
 
 void print_checks(const Plan& plan) {

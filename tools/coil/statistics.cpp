@@ -32,7 +32,7 @@ class Counter {
     for (const PlanStep& step : plan.run) {
       std::set<u32> buffers;
       if (const auto* l = std::get_if<Launch>(&step)) {
-        ++out_.kernels;
+        out_.kernels += !l->follows;
         buffers.insert(l->buffers.begin(), l->buffers.end());
       } else if (const auto* c = std::get_if<Call>(&step)) {
         ++out_.calls;

@@ -30,7 +30,6 @@ class KernelPrinter {
         function_);
     out_.indent();
     arguments();
-    if (kernel_.closes()) closing();
     out_.raw_line("for (i64 unit = lo; unit < hi; ++unit) {");
     out_.indent();
     unit();
@@ -49,7 +48,8 @@ class KernelPrinter {
       const KernelBuffer& b = kernel_.buffers[i];
       const std::string type = memory_type(b.dtype);
       if (b.kept) {
-        out_.line("alignas(64) {} buf{}[{}];", type, i, elements_of(b));
+        out_.line("alignas(64) {} buf{}[{}];", type, i,
+                  elements_of(b) * (lanes_on_grid() ? 16 : 1));
       } else {
         out_.line("{0}{1}* const buf{2} = ({0}{1}*)buffers[{3}];", b.written ? "" : "const ", type,
                   i, argument++);
@@ -61,18 +61,6 @@ class KernelPrinter {
     }
     for (std::size_t i = 0; i < kernel_.scalars.size(); ++i)
       out_.line("const f64 num{0} = scalars[{0}];", i);
-  }
-
-  /// What runs once, after all units.
-  void closing() {
-    out_.raw_line("if (lo < 0) {");
-    out_.indent();
-    loops_ = 0;
-    for (const Stage& s : kernel_.stages)
-      if (s.closing) stage(s);
-    out_.raw_line("return;");
-    out_.dedent();
-    out_.raw_line("}");
   }
 
   i64 elements_of(const KernelBuffer& b) const {
@@ -173,8 +161,7 @@ class KernelPrinter {
 
   void stages() {
     loops_ = 0;
-    for (const Stage& s : kernel_.stages)
-      if (!s.closing) stage(s);
+    for (const Stage& s : kernel_.stages) stage(s);
   }
 
   sym::Expr row_major(const std::vector<Axis>& axes) {
@@ -184,8 +171,7 @@ class KernelPrinter {
   }
 
   void stage(const Stage& s) {
-    std::vector<Axis> axes;
-    if (!s.closing) axes = kernel_.grid;
+    std::vector<Axis> axes = kernel_.grid;
     insts_.set_positions(sym::Expr(), row_major(axes));
     if (s.loop.empty()) {
       for (const KernelInst& i : s.insts) insts_.print(i);
@@ -198,6 +184,7 @@ class KernelPrinter {
     axes.insert(axes.end(), s.loop.begin(), s.loop.end());
     insts_.set_positions(row_major(s.loop), row_major(axes));
     insts_.set_slots_in_array(is_rolled(s));
+    insts_.set_started(started());
     declare_carried(s);
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
       out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a),
@@ -223,13 +210,23 @@ class KernelPrinter {
   u32 slots_of(const Stage& s) const {
     u32 slots = 1;
     for (const KernelInst& i : s.insts)
-      if (i.kind == KernelOp::Accumulate) slots = std::lcm(slots, u32{i.inst.tree.accs});
+      if (i.kind == KernelOp::Accumulate)
+        slots = std::lcm(slots, std::max(u32{i.inst.tree.accs}, u32{1}));
     return slots;
   }
 
+  /// Whether the loop folds partial values, without slots.
+  static bool takes_partials(const Stage& s) {
+    return std::any_of(s.insts.begin(), s.insts.end(), [](const KernelInst& i) {
+      return i.kind == KernelOp::Accumulate && i.inst.tree.accs == 0;
+    });
+  }
+  /// Whether what the loop leaves is in totals.
+  static bool has_totals(const Stage& s) { return block_of(s) != 0 || takes_partials(s); }
+
   /// In steps of the innermost axis that all slots of all accumulators share; 0: they last the
   /// whole loop.
-  u32 block_of(const Stage& s) const {
+  static u32 block_of(const Stage& s) {
     for (const KernelInst& i : s.insts)
       if (i.kind == KernelOp::Accumulate) return i.inst.tree.block;
     return 0;
@@ -254,25 +251,19 @@ class KernelPrinter {
           out_.line("{}{} = {};", is_rolled(s) ? "" : type + " ",
                     insts_.slot_name(i.accumulator, slot, v), identity);
       }
-      if (i.kind != KernelOp::Accumulate || block_of(s) == 0) continue;
+      if (i.kind != KernelOp::Accumulate || !has_totals(s)) continue;
       const bool folded_lanes = lanes && !lanes_in_loop(s);
       for (std::size_t v = 0; v < c.values.size(); ++v)
-        out_.line("{} {} = {};", insts_.type(c.values[v], folded_lanes), total_name(i, v),
+        out_.line("{} {} = {};", insts_.type(c.values[v], folded_lanes),
+                  InstPrinter::total_name(i.accumulator, v),
                   insts_.constant(c.identity[v], folded_lanes));
     }
-    if (block_of(s) != 0) out_.line("bool started{} = false;", loops_);
+    if (has_totals(s)) out_.line("bool {} = false;", started());
   }
 
-  static std::string total_name(const KernelInst& i, std::size_t component) {
-    return str("w{}_{}", i.accumulator, component);
-  }
+  std::string started() const { return str("started{}", loops_); }
 
-  bool lanes_in_loop(const Stage& s) const {
-    if (s.closing)
-      return std::any_of(kernel_.mapping.closing.begin(), kernel_.mapping.closing.end(),
-                         [&](const TileDim& t) { return t.axis == s.loop.back().var; });
-    return s.loop.back().var == kernel_.lane_axis();
-  }
+  bool lanes_in_loop(const Stage& s) const { return kernel_.has_lanes(s.loop.back().var); }
 
   /// The last axis of a loop, block by block; each block's slots are folded into the totals.
   void innermost(const Stage& s) {
@@ -391,6 +382,7 @@ class KernelPrinter {
     out_.raw_line("{");
     out_.indent();
     for (const KernelInst& i : s.insts) insts_.print(i);
+    if (takes_partials(s)) out_.line("{} = true;", started());
     out_.dedent();
     out_.raw_line("}");
     out_.line("{} += {};", r, step);
@@ -400,9 +392,9 @@ class KernelPrinter {
   /// The results of a loop's accumulators get the names of the reduction's values.
   void finish(const Stage& s) {
     std::vector<std::pair<Val, std::string>> results;
-    const bool has_blocks = block_of(s) != 0;
-    if (has_blocks && !surely_runs(s)) {  // a row without elements
-      out_.line("if (!started{}) {{", loops_);
+    const bool is_total = has_totals(s);
+    if (block_of(s) != 0 && !surely_runs(s)) {  // a row without elements
+      out_.line("if (!{}) {{", started());
       out_.indent();
       fold_block(s);
       out_.dedent();
@@ -410,10 +402,11 @@ class KernelPrinter {
     }
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate) continue;
-      const std::vector<std::string> folded = has_blocks ? std::vector<std::string>() : fold(s, i);
+      const std::vector<std::string> folded = is_total ? std::vector<std::string>() : fold(s, i);
       const std::vector<Val>& values = finish_of(i.accumulator).results;
       for (std::size_t v = 0; v < values.size(); ++v)
-        results.push_back({values[v], has_blocks ? total_name(i, v) : folded[v]});
+        results.push_back(
+            {values[v], is_total ? InstPrinter::total_name(i.accumulator, v) : folded[v]});
     }
     if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, false);
     for (const auto& [value, text] : results) insts_.define(value, text);
@@ -430,11 +423,12 @@ class KernelPrinter {
       if (i.kind != KernelOp::Accumulate) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
       std::vector<std::string> totals;
-      for (std::size_t v = 0; v < c.values.size(); ++v) totals.push_back(total_name(i, v));
+      for (std::size_t v = 0; v < c.values.size(); ++v)
+        totals.push_back(InstPrinter::total_name(i.accumulator, v));
       out_.raw_line("{");
       out_.indent();
       const std::vector<std::string> folded = fold(s, i);
-      out_.line("if (started{}) {{", loops_);
+      out_.line("if ({}) {{", started());
       out_.indent();
       insts_.combine(c, totals, folded, index_.lanes_on() && !lanes_in_loop(s));
       out_.dedent();
@@ -450,7 +444,7 @@ class KernelPrinter {
       out_.dedent();
       out_.raw_line("}");
     }
-    out_.line("started{} = true;", loops_);
+    out_.line("{} = true;", started());
   }
 
   /// Slots in order, then lanes by halves; gives the names of what is left.

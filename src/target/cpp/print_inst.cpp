@@ -106,6 +106,11 @@ InstPrinter::Address InstPrinter::address_of(const KernelInst& k) {
     out.pointer = str("{} + {}", out.base, index_.scalar(at));
     return out;
   }
+  if (kernel_.buffers[k.buffer].kept && !lanes_in_loop_) {  // each lane has a row, interleaved
+    out.pointer = str("{} + {} * 16", out.base, index_.scalar(at));
+    out.stride = "1";
+    return out;
+  }
   const sym::Expr axis = index_.lane_axis();
   const std::optional<sym::Expr> stride =
       index_.has_lane_variable(at) ? std::nullopt : syms_.stride(at, axis);
@@ -225,6 +230,9 @@ std::string InstPrinter::slot_name(u32 accumulator, u32 slot, std::size_t compon
 std::string InstPrinter::slot_array(u32 accumulator, std::size_t component) {
   return str("s{}_{}", accumulator, component);
 }
+std::string InstPrinter::total_name(u32 accumulator, std::size_t component) {
+  return str("w{}_{}", accumulator, component);
+}
 std::string InstPrinter::scan_name(const Inst& inst, std::size_t component) {
   return str("c{}_{}", inst.results[0].index, component);
 }
@@ -279,11 +287,31 @@ void InstPrinter::combine(const ops::Combine& combine, const std::vector<std::st
     if (results[i] != left[i]) out_.line("{} = {};", left[i], results[i]);
 }
 
+/// The first partial values are the total, as they are.
+void InstPrinter::accumulate_partials(const KernelInst& k, const std::vector<std::string>& right) {
+  std::vector<std::string> totals;
+  for (std::size_t i = 0; i < right.size(); ++i) totals.push_back(total_name(k.accumulator, i));
+  out_.line("if ({}) {{", started_);
+  out_.indent();
+  combine(kernel_.combines[k.inst.combine], totals, right, lanes());
+  out_.dedent();
+  out_.raw_line("} else {");
+  out_.indent();
+  for (std::size_t i = 0; i < right.size(); ++i) out_.line("{} = {};", totals[i], right[i]);
+  out_.dedent();
+  out_.raw_line("}");
+}
+
 void InstPrinter::accumulate(const KernelInst& k) {
   const ops::Combine& c = kernel_.combines[k.inst.combine];
   out_.raw_line("{");
   out_.indent();
   const std::vector<std::string> right = lift(k.inst, "e");
+  if (k.inst.tree.accs == 0) {
+    accumulate_partials(k, right);
+    out_.dedent();
+    return out_.raw_line("}");
+  }
   std::vector<std::string> slots, left;
   for (std::size_t i = 0; i < c.values.size(); ++i)
     slots.push_back(slots_in_array_

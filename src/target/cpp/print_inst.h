@@ -46,6 +46,9 @@ class InstPrinter {
   /// a variable, or an element of an array while `slots_in_array` is on.
   std::string slot_name(u32 accumulator, u32 slot, std::size_t component) const;
   static std::string slot_array(u32 accumulator, std::size_t component);
+  /// What folded blocks add up to, once the bool `started` is set.
+  static std::string total_name(u32 accumulator, std::size_t component);
+  void set_started(std::string name) { started_ = std::move(name); }
   void set_slots_in_array(bool yes) { slots_in_array_ = yes; }
   static std::string scan_name(const Inst& inst, std::size_t component);
   /// The slot that elements go to where slots are variables; in arrays the variable `slot` counts.
@@ -59,6 +62,7 @@ class InstPrinter {
   void store(const KernelInst& k);
   void index(const KernelInst& k);
   void accumulate(const KernelInst& k);
+  void accumulate_partials(const KernelInst& k, const std::vector<std::string>& right);
   void scan(const KernelInst& k);
   void define(const Inst& inst, const std::string& text) { define(inst.results[0], text); }
   /// The name of a value; a scalar from outside of the lanes' loop is spread over them.
@@ -78,6 +82,7 @@ class InstPrinter {
   IndexPrinter& index_;
   TextWriter& out_;
   std::string count_;
+  std::string started_;
   bool in_tile_ = false;
   std::map<const KernelInst*, u32> tiles_;  // of turned accesses
   sym::Expr loop_position_, point_;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kKernelsPerUnit = 8;  // one more costs 10 ms, a compiler process 50 ms
 constexpr std::size_t kMaxUnits = 16;
+constexpr std::size_t kLongText = 6000;  // letters of kernels that two compilers share
 
 std::string find_on(const std::string& search_path, const std::string& program) {
   if (program.find('/') != program.npos) return access(program.c_str(), X_OK) == 0 ? program : "";
@@ -54,8 +55,11 @@ const std::string& prelude() {
 /// Spreads kernels over translation units so that their texts are about equally long; a function of
 /// the sources alone.
 std::vector<std::vector<std::size_t>> divide(const std::vector<std::string>& sources) {
-  const std::size_t units = std::clamp<std::size_t>(
-      (sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit, 1, kMaxUnits);
+  std::size_t letters = 0;
+  for (const std::string& s : sources) letters += s.size();
+  const std::size_t units =
+      std::clamp<std::size_t>((sources.size() + kKernelsPerUnit - 1) / kKernelsPerUnit,
+                              letters > kLongText ? 2 : 1, kMaxUnits);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < sources.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

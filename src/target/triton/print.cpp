@@ -443,7 +443,7 @@ class KernelPrinter {
 };
 
 /// One entry of LAUNCHES.
-std::string table_entry(const GpuKernel& k, const std::string& launches, u32 sites) {
+std::string table_entry(const Launches& k, const std::string& launches, u32 sites) {
   const Kernel& whole = k.whole;
   std::vector<std::string> buffers, scalars, sizes, scratch;
   for (const KernelBuffer& b : whole.buffers)
@@ -454,7 +454,7 @@ std::string table_entry(const GpuKernel& k, const std::string& launches, u32 sit
   for (std::size_t i = 0; i < whole.symbols.size(); ++i)
     index.name(whole.symbols[i], str("s{}", i));
   std::vector<std::pair<sym::Expr, sym::Expr>> values;
-  for (const GpuKernel::Size& s : k.sizes) {
+  for (const Launches::Size& s : k.sizes) {
     sizes.push_back(str("({}, lambda {}: {})", quoted(whole.syms->var(s.symbol).name),
                         symbol_list(whole), index.print(s.value, Spell::Host)));
     values.push_back({s.symbol, s.value});
@@ -476,10 +476,10 @@ std::string table_entry(const GpuKernel& k, const std::string& launches, u32 sit
 
 }  // namespace
 
-Result<std::string> print_module(std::span<const GpuKernel> kernels) {
+Result<std::string> print_module(std::span<const Launches> kernels) {
   std::string functions, table;
   std::set<std::string> taken;
-  for (const GpuKernel& k : kernels) {
+  for (const Launches& k : kernels) {
     for (const std::string& f : k.whole.from) functions += str("# {}\n", f);
     std::string launches;
     u32 sites = 0;

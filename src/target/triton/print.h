@@ -28,6 +28,6 @@ namespace coil::triton {
 ///   loop, at which that happened.
 /// Nothing is launched where `programs` is 0. Compile with enable_fp_fusion=False: ops round one by
 /// one. What has no spelling is an Error that names the kernel.
-Result<std::string> print_module(std::span<const GpuKernel> kernels);
+Result<std::string> print_module(std::span<const Launches> kernels);
 
 }  // namespace coil::triton

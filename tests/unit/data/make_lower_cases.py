@@ -289,4 +289,5 @@ for pad in (0,1,2):
         case('grid_sampler_2d',P,G,2,pad,al,tol=1e-4)
         for mode in (0,1,2): case('grid_sampler_2d_backward',r(2,3,4,5),P,G,mode,pad,al,[True,True],tol=2e-4)
 case('grid_sampler_3d',V.half(),G3.half(),0,0,False)
+case('scatter_reduce.two',torch.arange(12.).view(3,4).t(),1,torch.tensor([[0,2],[1,1],[2,0],[0,0]]),torch.arange(8.).view(4,2)-3,'sum',False)  # of a base that is not contiguous
 print(count,'cases')
