@@ -146,17 +146,34 @@ class Outputs {
   }
 
   void alias(ProgramOutput& out, ValueId value) {
-    const Access& from = l_.access(value);
+    Access from = l_.access(value);
+    bool apart = false;
+    if (out.kind == OutputKind::AliasOfInput) {
+      // An input that is written holds its new elements when the call ends.
+      const BufferId input = l_.access(l_.graph.inputs.at(out.target).value).buffer;
+      if (holds_input(from.buffer, out.target)) from.buffer = input;
+      apart = from.buffer != input;
+    } else {
+      // The output that it shares memory with may have become a copy.
+      apart = l_.program.outputs.at(out.target).buffer != from.buffer;
+    }
     const auto window = window_of(l_, from, l_.type(value));
-    // The output that it shares memory with may have become a copy.
-    const bool apart = out.kind == OutputKind::AliasOfOutput &&
-                       l_.program.outputs.at(out.target).buffer != from.buffer;
     if (!window || apart) {
       out.kind = OutputKind::Value;
       return place_copy(out, value);
     }
     take(from.buffer);
     place(out, from.buffer, l_.type(value), *window);
+  }
+
+  /// Whether the buffer is, element by element, what is written to an input.
+  bool holds_input(BufferId buffer, u32 input) const {
+    for (const Output& o : l_.graph.outputs) {
+      if (o.kind != OutputKind::MutatedInput || o.target != input) continue;
+      const Access& written = l_.access(o.value);
+      return written.buffer == buffer && is_identity(written, l_.program.buffers[buffer]);
+    }
+    return false;
   }
 
   void number(ProgramOutput& out, ValueId value) {

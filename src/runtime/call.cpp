@@ -140,9 +140,24 @@ Status PendingCall::commit() {
     const Tensor from = COIL_TRY(frame_.window(s.updated)), to = COIL_TRY(frame_.window(s.state));
     if (from.data != to.data) copy_elements(from, to);
   }
-  for (const PlanOutput& o : plan_.outputs)
-    if (o.kind == PlanOutput::Kind::MutatedInput)
-      copy_elements(COIL_TRY(frame_.window(o)), std::get<Tensor>(inputs_[o.target]));
+  for (const PlanOutput& o : plan_.outputs) {
+    if (o.kind != PlanOutput::Kind::MutatedInput) continue;
+    const Tensor from = COIL_TRY(frame_.window(o));
+    copy_elements(from, std::get<Tensor>(inputs_[o.target]));
+    if (copied_[o.target]) COIL_TRY(refresh_copy(o.target, from));
+  }
+  return Ok{};
+}
+
+/// Results that are views of an input that was laid out anew are views of that copy.
+Status PendingCall::refresh_copy(u32 input, const Tensor& from) {
+  for (u32 b = 0; b < plan_.buffers.size(); ++b) {
+    if (plan_.buffers[b].where != Where::Input || plan_.buffers[b].source != input) continue;
+    Tensor to = std::get<Tensor>(inputs_[input]);
+    to.strides = COIL_TRY(frame_.eval(plan_.inputs[input].strides));
+    to.data = frame_.data(b);
+    copy_elements(from, to);
+  }
   return Ok{};
 }
 

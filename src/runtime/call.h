@@ -49,6 +49,7 @@ class PendingCall {
   Result<std::vector<Value>> make_outputs();
   Result<Tensor> owned_window(const PlanOutput& output);
   Status commit();
+  Status refresh_copy(u32 input, const Tensor& from);
 
   Instance& instance_;
   const Model& model_;
