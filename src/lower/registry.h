@@ -42,7 +42,7 @@ LowerFn find_lowering(std::string_view op);
                               X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample_nearest)       \
                                   X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
                                       X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
-                                          X(random)
+                                          X(random_bits)
 // clang-format on
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
 COIL_LOWERINGS(X)
