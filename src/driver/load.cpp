@@ -3,7 +3,9 @@
 #include <map>
 
 #include "base/file.h"
+#include "graph/data.h"
 #include "graph/text.h"
+#include "import/functionalize.h"
 #include "import/npz.h"
 #include "import/pt2.h"
 #include "passes/passes.h"
@@ -89,6 +91,16 @@ Result<LoadedModel> load_model(const std::string& path) {
         "{} is neither a .pt2 file nor coil's text (which begins with 'graph' or 'program')", path);
   }
   return out;
+}
+
+void set_random_seed(LoadedModel& model, u64 seed) {
+  Graph* graph = std::get_if<Graph>(&model.program);
+  if (graph == nullptr) return;
+  for (const Constant& constant : graph->constants) {
+    if (constant.fqn != kRandomState || !constant.is_state) continue;
+    const i64 start[] = {static_cast<i64>(seed), 0};
+    graph->storages[constant.storage] = inline_storage(std::as_bytes(std::span(start)));
+  }
 }
 
 }  // namespace coil

@@ -21,5 +21,7 @@ struct LoadedModel {
 /// Reads a model; what the file holds decides how. Constants `file "x.npz" "key"` of a text are
 /// looked up beside it.
 Result<LoadedModel> load_model(const std::string& path);
+/// The seed of the random numbers that the model draws, if it does; without a call it is 0.
+void set_random_seed(LoadedModel& model, u64 seed);
 
 }  // namespace coil

@@ -128,7 +128,19 @@ Result<Types> randperm(const Call& call) {
   return Types{call.contiguous(call.dtype("dtype", DType::i64), {call.integer("n")})};
 }
 
+Result<Types> random_bits(const Call& call) {
+  const Type& key = call.tensor("random_key");
+  if (key.dtype != DType::i64 || key.ndim() != 1 || !known_value(call.graph, key.shape[0], 2))
+    return call.fail("the key must be i64[2], not {}", text(call.syms, key));
+  const Sizes& shape = call.sizes("size");
+  if (!call.has("stride")) return Types{call.contiguous(DType::i64, shape)};
+  if (call.sizes("stride").size() != shape.size())
+    return call.fail("size and stride differ in length");
+  return Types{call.strided(DType::i64, shape, call.sizes("stride"))};
+}
+
 constexpr RuleRow kRules[] = {
+    {"random_bits", random_bits},
     {"full", full},
     {"ones", of_size},
     {"zeros", of_size},

@@ -5,6 +5,7 @@
 
 #include "graph/args.h"
 #include "graph/builder.h"
+#include "graph/data.h"
 #include "graph/rules.h"
 #include "graph/text_names.h"
 #include "import/alias_ops.h"
@@ -39,6 +40,19 @@ sym::Range intersect(sym::Range a, sym::Range b) {
 /// Whether the levels below know the op, by itself or in terms of others.
 bool is_compiled(std::string_view op, const CompositeRules& composites) {
   return ops::is_lowered(op) || composites.handles(op) || is_own_op(op);
+}
+
+/// Whether the op needs random numbers: one that drops nothing, or runs in evaluation, needs none.
+bool draws(const Node& node, const ops::Schema& schema) {
+  const auto is = [&](std::string_view name, auto value) {
+    const int i = schema.arg_index(name);
+    if (i < 0) return false;
+    const auto* found = std::get_if<decltype(value)>(&node.args.at(static_cast<std::size_t>(i)));
+    return found != nullptr && *found == value;
+  };
+  const bool drops_nothing =
+      is("dropout_p", 0.0) || (schema.arg_index("train") >= 0 && is("p", 0.0));
+  return !is("train", false) && !is("training", false) && !drops_nothing;
 }
 
 }  // namespace
@@ -336,9 +350,51 @@ std::vector<ImportValue> FunctionalBuilder::plain_call(const ImportCall& call) {
   Result<std::vector<Arg>> args = complete_args(graph_, *schema, std::move(node.args));
   if (!args) throw BuildError{error_at(call, args.error().message)};
   node.args = std::move(*args);
+  if (ops::is_random(node.op)) give_random_key(node, *schema, call);
   std::vector<ImportValue> results;
   for (ValueId out : append(std::move(node), call)) results.push_back(result(out));
   return results;
+}
+
+/// An op with a key got it from whoever made the program.
+void FunctionalBuilder::give_random_key(Node& node, const ops::Schema& schema,
+                                        const ImportCall& call) {
+  const auto arg = [&](std::string_view name) -> Arg& {
+    return node.args.at(static_cast<std::size_t>(schema.arg_index(name)));
+  };
+  if (!std::holds_alternative<None>(arg(ops::kRandomKey)) || !draws(node, schema)) return;
+  if (!random_key_.valid()) {
+    if (!keeps_state_)
+      throw BuildError{error_at(call, "random numbers inside of control flow are not supported")};
+    Type type;
+    type.dtype = DType::i64;
+    type.shape = {syms().constant(2)};
+    type.strides = {syms().constant(1)};
+    random_key_ = graph_.add_value(claim_name(std::string(kRandomState)), type);
+    const i64 start[] = {0, 0};
+    Constant key{random_key_, std::string(kRandomState), static_cast<u32>(graph_.storages.size())};
+    key.is_state = true;
+    graph_.storages.push_back(inline_storage(std::as_bytes(std::span(start))));
+    graph_.constants.push_back(std::move(key));
+  }
+  arg(ops::kRandomKey) = random_key_;
+  arg(ops::kRandomOp) = syms().constant(random_ops_++);
+}
+
+void FunctionalBuilder::advance_random_key() {
+  if (!random_key_.valid()) return;
+  ImportCall call;
+  call.names = {std::string(kRandomState)};
+  const auto part = [&](i64 from) {
+    return call_op(
+        "slice.Tensor",
+        {random_key_, syms().constant(0), syms().constant(from), syms().constant(from + 1)}, call);
+  };
+  const sym::Expr used = syms().constant(ops::kStreamsPerOp * random_ops_);
+  const ValueId moved = call_op("add.Scalar", {part(1), used}, call);
+  const ValueId next = call_op("cat", {std::vector<ValueId>{part(0), moved}}, call);
+  for (u32 i = 0; i < graph_.constants.size(); ++i)
+    if (graph_.constants[i].value == random_key_) graph_.state_updates.push_back({i, next});
 }
 
 void FunctionalBuilder::note_unsupported(const ImportCall& call) {

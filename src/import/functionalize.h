@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/schema.h"
 
 namespace coil {
 
@@ -37,6 +38,10 @@ struct ImportCall {
   LocId loc;
 };
 
+/// The name of the state that holds a program's random key: i64[2], the seed (0 unless it is set
+/// before the program is run) and the first stream of the next call.
+inline constexpr std::string_view kRandomState = "random_key";
+
 enum class Origin : u8 { Computed, Input, Constant };
 
 class FunctionalBuilder {
@@ -57,6 +62,9 @@ class FunctionalBuilder {
 
   /// `reserved`: names that the program will use, so that names made here are different.
   FunctionalBuilder(Graph& graph, std::unordered_set<std::string> reserved);
+
+  /// The graph is one of control flow, whose state is that of the graph around it.
+  void make_inner() { keeps_state_ = false; }
 
   /// The exporter's own assumptions: each symbol with one that has the range it took for granted.
   /// Only stated types are compared under them. `pairs` may grow while this builder is used.
@@ -92,6 +100,9 @@ class FunctionalBuilder {
   /// A name that is neither used nor reserved: `name_1`, ...
   std::string fresh_name(const std::string& name);
   Error error_at(const ImportCall& call, const std::string& message) const;
+  /// Every call draws new random numbers: after one that succeeded, the streams begin behind those
+  /// that its ops used. Called once all nodes are there.
+  void advance_random_key();
   /// Notes that `op` is not supported, and makes results of the expected types so that the import
   /// can go on to find all such ops.
   std::vector<ImportValue> unsupported(const ImportCall& call);
@@ -130,6 +141,7 @@ class FunctionalBuilder {
   std::vector<ValueId> append_named(Node node, std::vector<Type> types,
                                     std::vector<std::string> names, LocId loc);
   void note_unsupported(const ImportCall& call);
+  void give_random_key(Node& node, const ops::Schema& schema, const ImportCall& call);
   void adopt_symbols(std::vector<Type>& types, std::size_t first_check, std::size_t first_fact,
                      const ImportCall& call);
   bool equal(sym::Expr a, sym::Expr b);
@@ -144,6 +156,9 @@ class FunctionalBuilder {
   std::map<std::string, Unsupported> unsupported_;
   std::vector<std::string> type_differences_;
   const std::vector<std::pair<sym::Expr, sym::Expr>>* assumed_ = nullptr;
+  bool keeps_state_ = true;
+  ValueId random_key_;  // a state of the graph, made for the first op that draws without a key
+  i64 random_ops_ = 0;  // with that key
 };
 
 /// Whether a FunctionalBuilder takes calls of this op; of ops that write, those of its own rows.

@@ -53,6 +53,7 @@ ValueId ProgramReader::add_user_input(const Json& argument, const std::string& n
 }
 
 void ProgramReader::add_mutations() {
+  builder().advance_random_key();
   for (const FunctionalBuilder::Base& base : builder().bases()) {
     if (base.version == 0 || base.origin == Origin::Computed) continue;
     if (base.origin == Origin::Input) {

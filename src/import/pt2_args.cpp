@@ -83,7 +83,7 @@ void fill_factory_dtype(const Schema& schema, const Type& stated, std::vector<Im
   const int dtype = schema.arg_index("dtype");
   const bool is_factory = dtype >= 0 && schema.arg_index("layout") >= 0 &&
                           std::ranges::none_of(schema.args, [](const SchemaArg& a) {
-                            return a.type == ArgType::Tensor;
+                            return a.type == ArgType::Tensor && a.name != ops::kRandomKey;
                           });
   if (!is_factory || !stated.is_tensor()) return;
   const Arg* given = std::get_if<Arg>(&args[static_cast<std::size_t>(dtype)]);

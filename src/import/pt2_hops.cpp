@@ -108,6 +108,7 @@ Pt2HopReader::Sub Pt2HopReader::read_sub(const Json& graph, const std::vector<Ty
   sub.graph.composites = outer.composites;
   FunctionalBuilder builder(sub.graph, Pt2GraphReader::names(graph));
   builder.assume(outer_.reading_.symbols.assumed());
+  builder.make_inner();
   Pt2GraphReader reader(outer_.reading_, builder, graph);
   const Json& placeholders = array_of(field(graph, "inputs"));
   if (placeholders.size() != inputs.size())

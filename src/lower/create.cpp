@@ -102,6 +102,21 @@ Status lower_linspace(Lowering& l, const Node& node, const Args& args) {
   });
 }
 
+/// One 64-bit draw an element.
+Status lower_random_bits(Lowering& l, const Node&, const Args& args) {
+  sym::Arena& syms = l.syms;
+  const Access key = l.access(args.tensor("random_key"));
+  const Expr stream = args.size("stream");
+  return fill(l, [&](BodyBuilder& b, const Exprs& at) {
+    Expr position = syms.constant(0);
+    for (Expr var : at) position = syms.add(syms.mul(position, syms.var(var).extent), var);
+    const Expr zero[] = {syms.constant(0)}, one[] = {syms.constant(1)};
+    const Val seed = b.load(key, zero);
+    const Val start = b.load(key, one);
+    return b.op(ScalarOp::philox, {seed, b.add(start, b.value(stream)), b.value(position)});
+  });
+}
+
 Status lower_eye(Lowering& l, const Node& node, const Args&) {
   const DType dtype = l.type(node.outs[0]).dtype;
   if (is_complex(dtype)) return l.unsupported_case("complex tensors");

@@ -25,8 +25,4 @@ LowerFn find_lowering(std::string_view op) {
   return nullptr;
 }
 
-Status lower_random(Lowering& l, const Node&, const Args&) {
-  return l.unsupported_case("coil has no random numbers yet; make them outside and pass them in");
-}
-
 }  // namespace coil::lowering

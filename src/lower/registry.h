@@ -42,7 +42,7 @@ LowerFn find_lowering(std::string_view op);
                               X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample)               \
                                   X(upsample_antialias) X(upsample_backward) X(grid_sampler) X(sort) \
                                       X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
-                                          X(random)                                               \
+                                          X(random_bits)                                          \
   X(cholesky) X(lu_factor) X(lu_unpack) X(lu_solve) X(solve_triangular) X(ldl_factor)             \
   X(ldl_solve) X(qr) X(reflectors) X(eigh) X(eig) X(svd) X(matrix_exp)                                             \
   X(logcumsumexp) X(frexp) X(grid_sampler_backward) X(avg_pool_backward)                          \

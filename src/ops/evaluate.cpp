@@ -24,6 +24,7 @@ constexpr bool takes(Domain domain) {
     case Domain::Int: return !kFloat && !kBool;
     case Domain::Number: return !kBool;
     case Domain::Bits: return !kFloat;
+    case Domain::Wide: return std::is_same_v<Value, i64>;
     case Domain::Any: return true;
   }
 }

@@ -33,7 +33,7 @@ const ScalarInfo& info(ScalarOp op) { return kInfo[static_cast<std::size_t>(op)]
 
 bool is_elementary(ScalarOp op) {
   return (op >= ScalarOp::exp && op <= ScalarOp::hypot) || op == ScalarOp::pow ||
-         (op >= ScalarOp::zeta && op <= ScalarOp::legendre_p);
+         (op >= ScalarOp::zeta && op <= ScalarOp::legendre_p) || op == ScalarOp::philox;
 }
 
 std::optional<ScalarOp> scalar_from_name(std::string_view name) {
@@ -52,6 +52,7 @@ bool accepts(ScalarOp op, DType operands) {
     case Domain::Int: return is_int(operands);
     case Domain::Number: return !is_bool(operands);
     case Domain::Bits: return !is_float(operands);
+    case Domain::Wide: return operands == DType::i64;
     case Domain::Any: return true;
   }
   COIL_UNREACHABLE();

@@ -21,7 +21,7 @@ inline constexpr int kNumScalarOps = 0
     ;
 
 enum class ResultRule : u8 { Same, Bool, Given };
-enum class Domain : u8 { Float, Int, Number, Bits, Any };
+enum class Domain : u8 { Float, Int, Number, Bits, Wide, Any };
 
 struct ScalarInfo {
   std::string_view name;
@@ -31,7 +31,7 @@ struct ScalarInfo {
 };
 
 const ScalarInfo& info(ScalarOp op);
-/// exp, sin, pow and the like: many operations of a machine.
+/// exp, sin, pow, philox and the like: many operations of a machine.
 bool is_elementary(ScalarOp op);
 std::optional<ScalarOp> scalar_from_name(std::string_view name);
 /// Whether the op takes operands of this dtype. Arithmetic is in f32, f64, integers and bool only;

@@ -11,14 +11,17 @@ constexpr std::string_view kSchemas[] = {
 #include "ops/aten_schemas.inc"
 #undef R
 };
-
-/// Ops that graph passes make, which torch has not.
 constexpr std::string_view kOwnSchemas[] = {
-    // softmax(query key^T * scale + mask) value; a bool mask says what is kept, and a row with
-    // nothing kept is NaN.
-    "softmax_attention(Tensor query, Tensor key, Tensor value, Tensor? mask=None, *, float "
-    "scale=1.0) -> Tensor",
+#define R(text) std::string_view(text),
+#include "ops/own_schemas.inc"
+#undef R
 };
+constexpr std::string_view kRandomOps[] = {
+#define RANDOM(op) std::string_view(op),
+#include "ops/random.def"
+#undef RANDOM
+};
+static_assert(std::ranges::is_sorted(kRandomOps));
 
 constexpr std::string_view full_name_of(std::string_view line) {
   return line.substr(0, line.find('('));
@@ -204,6 +207,20 @@ class SchemaReader {
   std::string_view rest_;
 };
 
+void add_random_args(Schema& schema) {
+  SchemaArg key, op;
+  key.name = kRandomKey;
+  key.optional = true;
+  key.fallback = "None";
+  op.name = kRandomOp;
+  op.type = ArgType::Int;
+  op.fallback = "0";
+  for (SchemaArg* arg : {&key, &op}) {
+    arg->keyword_only = true;
+    schema.args.push_back(std::move(*arg));
+  }
+}
+
 }  // namespace
 
 int Schema::arg_index(std::string_view arg_name) const {
@@ -212,12 +229,18 @@ int Schema::arg_index(std::string_view arg_name) const {
   return -1;
 }
 
+bool is_random(std::string_view full_name) {
+  return std::ranges::binary_search(kRandomOps, full_name);
+}
+
 std::optional<Schema> find_schema(std::string_view full_name) {
-  const std::string_view* row = first_from(full_name);
-  if (row != std::end(kSchemas) && full_name_of(*row) == full_name) return parse_schema(*row);
   for (std::string_view own : kOwnSchemas)
     if (full_name_of(own) == full_name) return parse_schema(own);
-  return std::nullopt;
+  const std::string_view* row = first_from(full_name);
+  if (row == std::end(kSchemas) || full_name_of(*row) != full_name) return std::nullopt;
+  std::optional<Schema> schema = parse_schema(*row);
+  if (schema && is_random(full_name)) add_random_args(*schema);
+  return schema;
 }
 
 std::vector<std::string> overloads(std::string_view name) {

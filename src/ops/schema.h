@@ -54,10 +54,15 @@ struct Schema {
   int arg_index(std::string_view arg_name) const;  // -1 if there is none
 };
 
-/// The schema of "add.Tensor" or "relu" in namespace aten, or of an op that only coil's own passes
-/// make; nothing if there is none by that name.
-/// `.out` overloads are not in the table.
+/// The schema of "add.Tensor" or "relu" in namespace aten, or of an op of own_schemas.inc; nothing
+/// if there is none by that name. `.out` overloads are not in the table. An op that draws random
+/// numbers has two arguments more than torch's: kRandomKey and kRandomOp (random.def).
 std::optional<Schema> find_schema(std::string_view full_name);
+/// Whether the op has a row in random.def.
+bool is_random(std::string_view full_name);
+inline constexpr std::string_view kRandomKey = "random_key", kRandomOp = "random_op";
+/// Streams of 64-bit draws that each op of a program may use.
+inline constexpr int kStreamsPerOp = 4;
 /// All overloads of a name: "add" gives add.Tensor, add.Scalar.
 std::vector<std::string> overloads(std::string_view name);
 /// The whole table, sorted by full name.

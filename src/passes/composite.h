@@ -168,6 +168,7 @@ std::span<const DecompositionRow> attention_decompositions();
 std::span<const DecompositionRow> linalg_decompositions();
 std::span<const DecompositionRow> histogram_decompositions();
 std::span<const DecompositionRow> distance_decompositions();
+std::span<const DecompositionRow> random_decompositions();
 
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);
@@ -178,6 +179,8 @@ bool is_core_op(std::string_view op);
 /// Whether the node is an index.Tensor or index_put with a mask, which its row rewrites; with
 /// integer indices these ops are core.
 bool indexes_by_mask(const Graph& graph, const Node& node);
+/// Whether the node is an attention with dropout, which its row rewrites.
+bool drops_attention(const Node& node);
 
 // Pieces that rows of several families use.
 

@@ -151,7 +151,8 @@ void Round::fail(NodeId id, const Error& e) {
 void Round::visit(NodeId id) {
   const Node& original = from_.nodes[id];
   Node node = moved(original);
-  if (is_core_op(node.op) && !indexes_by_mask(to_, node)) return copy(id, std::move(node));
+  const bool is_special = indexes_by_mask(to_, node) || drops_attention(node);
+  if (is_core_op(node.op) && !is_special) return copy(id, std::move(node));
   if (const Decomposition row = find_decomposition(node.op)) return rewrite(id, node, row);
   Problems::Use& use = problems_.unsupported[torch_name(node.op)];
   if (use.count++ == 0) use.place = place_of(from_, original);

@@ -109,33 +109,6 @@ Values converted(Composite& c) {
 
 Values positive(Composite& c) { return {c.self()}; }
 
-Values dropout(Composite& c) {
-  if (c.flag("train") && c.real("p") != 0)
-    c.fail(
-        "{} in training needs random numbers, which coil does not have yet: export the model after "
-        "model.eval()",
-        c.base());
-  return {c.self()};
-}
-
-Values native_dropout(Composite& c) {
-  const ValueId input = c.tensor("input");
-  const bool trains = !c.has("train") || c.flag("train");
-  if (trains && c.real("p") != 0)
-    c.fail(
-        "dropout in training needs random numbers, which coil does not have yet: export the model "
-        "after model.eval()");
-  return {c.call("clone", {input}), c.call("full_like", {input, true, DType::b8})};
-}
-
-Values rrelu(Composite& c) {
-  if (c.flag("training"))
-    c.fail(
-        "rrelu in training needs random numbers, which coil does not have yet: export the model "
-        "after model.eval()");
-  return {c.call("leaky_relu", {c.self(), (c.real("lower") + c.real("upper")) / 2})};
-}
-
 Values prelu(Composite& c) {
   const ValueId self = c.self(), weight = c.tensor("weight");
   const std::size_t ndim = static_cast<std::size_t>(c.ndim(self));
@@ -246,12 +219,6 @@ constexpr DecompositionRow kRows[] = {
     {"to.other", converted},
     {"type_as", converted},
     {"positive", positive},
-    {"dropout", dropout},
-    {"feature_dropout", dropout},
-    {"alpha_dropout", dropout},
-    {"feature_alpha_dropout", dropout},
-    {"native_dropout", native_dropout},
-    {"rrelu", rrelu},
     {"prelu", prelu},
     {"glu", glu},
     {"isclose", isclose},

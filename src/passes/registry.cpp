@@ -20,7 +20,7 @@ const Registry& registry() {
           create_decompositions(), loss_decompositions(), pointwise_decompositions(),
           reduce_decompositions(), index_decompositions(), pool_decompositions(),
           attention_decompositions(), linalg_decompositions(), histogram_decompositions(),
-          distance_decompositions()}) {
+          distance_decompositions(), random_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);
@@ -47,7 +47,9 @@ std::vector<std::string_view> decomposed_ops() {
 }
 
 bool is_core_op(std::string_view op) {
-  if (op == "index.Tensor" || op == "index_put") return true;  // their rows are for masks
+  // Their rows are for masks, and for dropout.
+  if (op == "index.Tensor" || op == "index_put" || op == "scaled_dot_product_attention")
+    return true;
   return is_own_op(op) || (ops::is_lowered(op) && find_decomposition(op) == nullptr);
 }
 

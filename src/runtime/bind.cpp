@@ -46,6 +46,8 @@ Status check_kind(const PlanInput& input, const Value& given) {
   if (t->shape.size() != input.shape.size())
     return error("input '{}' has {} dims, expected {}", input.name, t->shape.size(),
                  input.shape.size());
+  if (t->data == nullptr && t->numel() > 0)
+    return error("input '{}' has {} elements, but has no memory", input.name, t->numel());
   return Ok{};
 }
 

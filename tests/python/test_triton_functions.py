@@ -149,6 +149,13 @@ def test_digamma():
     np.testing.assert_array_equal(ends, [-math.inf, math.inf, math.nan, math.inf])
 
 
+def test_philox():
+    words = np.array([0, -1, 0x299F31D0A4093822, 1], np.int64), np.array([0, -1, 0x0370734413198A2E, 5], np.int64)
+    index = np.array([0, -1, 0x85A308D3243F6A88 - 2**64, 7], np.int64)
+    found = apply("philox", "i64", *words, index).view(np.uint64).tolist()
+    assert found[:3] == [0xE169C58D6627E8D5, 0x41C83B0E408F276D, 0x94FDCCEBD16CFE09]
+
+
 def pairs():
     values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 7.25, -7.25, math.inf, -math.inf, math.nan,
                        1e10])

@@ -50,6 +50,21 @@ TEST(OpsScalar, AcceptsByDomain) {
   EXPECT_FALSE(accepts(ScalarOp::bitcast, DType::b8));
 }
 
+/// The known answers that the authors publish with the method.
+TEST(OpsScalar, PhiloxGivesItsKnownAnswers) {
+  const auto bits = [](u64 seed, u64 stream, u64 index) {
+    std::vector<Scalar> operands;
+    for (u64 word : {seed, stream, index})
+      operands.push_back(Scalar::of_int(DType::i64, static_cast<i64>(word)));
+    return static_cast<u64>(run(ScalarOp::philox, DType::i64, operands).i);
+  };
+  EXPECT_EQ(bits(0, 0, 0), 0xE169C58D6627E8D5u);
+  EXPECT_EQ(bits(~u64{0}, ~u64{0}, ~u64{0}), 0x41C83B0E408F276Du);
+  EXPECT_EQ(bits(0x299F31D0A4093822u, 0x0370734413198A2Eu, 0x85A308D3243F6A88u),
+            0x94FDCCEBD16CFE09u);
+  EXPECT_FALSE(accepts(ScalarOp::philox, DType::i32));
+}
+
 TEST(OpsScalar, ValuesWrapAndRoundToTheirDType) {
   EXPECT_EQ(Scalar::of_int(DType::i8, 200).i, -56);
   EXPECT_EQ(Scalar::of_int(DType::u8, -1).i, 255);

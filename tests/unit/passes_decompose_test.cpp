@@ -135,13 +135,21 @@ TEST(Decompose, ListsAllUnsupportedOps) {
             "aten.logcumsumexp.default (1x, first at model.py:5)");
 }
 
-TEST(Decompose, TrainingDropoutSaysWhatToDo) {
+TEST(Decompose, RandomOpsAreFormulasOverDraws) {
+  const std::string out = decomposed(R"(graph g(%x: f32[4], %k: i64[2]) {
+    %y = dropout(%x, 0.5, true, random_key=%k, random_op=3)
+    return %y
+  })");
+  EXPECT_NE(out.find("random_bits(%k, 12, [4], stride=[1])"), out.npos) << out;
+  EXPECT_NE(out.find("lt.Scalar"), out.npos) << out;
+}
+
+TEST(Decompose, RandomOpsNeedAKey) {
   const std::string out = decomposed(R"(graph g(%x: f32[4]) {
     %y = dropout(%x, 0.5, true) : f32[4] @ model.py:3
     return %y
   })");
-  EXPECT_NE(out.find("export the model after model.eval()"), out.npos) << out;
-  EXPECT_NE(out.find("test:2: dropout"), out.npos) << out;
+  EXPECT_NE(out.find("dropout draws random numbers, but has no random_key"), out.npos) << out;
 }
 
 TEST(Decompose, CoreOpsAreThoseThatNoRowRewrites) {

@@ -44,6 +44,7 @@ Result<Options> make_options(const Common& common) {
 
 Result<LoadedModel> load(const Common& common) {
   Result<LoadedModel> model = load_model(common.model);
+  if (model.ok()) set_random_seed(*model, common.seed);
   if (model.ok())
     for (const std::string& w : model->warnings) print_error("warning: " + w);
   return model;

@@ -27,7 +27,9 @@ void add_inputs(CLI::App& command, Common& common) {
       "--inputs", common.inputs,
       "an .npz with the inputs: arrays named as the inputs are, or in0, in1, ...; _bf16 marks "
       "bfloat16 bits as uint16, _callK the K-th call");
-  command.add_option("--seed", common.seed, "seed of random inputs, where --inputs is not given");
+  command.add_option("--seed", common.seed,
+                     "seed of the random numbers that the model draws, and of random inputs where "
+                     "--inputs is not given (default 0)");
 }
 
 int guarded(const std::function<Result<int>()>& command) {

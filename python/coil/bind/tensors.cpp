@@ -101,7 +101,10 @@ void Torch::view(PyObject* object, runtime::Tensor& out) const {
 
 bool Torch::view_by_table(PyObject* object, runtime::Tensor& out) const {
   DlTensor t;
-  if (table_->view_of_object(object, &t) != 0) throw nb::python_error();
+  if (table_->view_of_object(object, &t) != 0) {  // no memory to show: the attributes say why
+    PyErr_Clear();
+    return false;
+  }
   if (t.device.type != kDlCpu) return false;
   const DtypeRow* found = nullptr;
   for (const DtypeRow& row : kDtypes)

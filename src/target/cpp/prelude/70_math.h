@@ -7,6 +7,7 @@
 
 #include "30_cast.h"
 #include "50_divide.h"
+#include "55_random.h"
 
 namespace COIL_KERNEL_NAMESPACE {
 

@@ -199,6 +199,29 @@ def shift_right(x, count):
     return tl.where(inside, x >> by, fill)
 
 
+# ---- random numbers ----
+
+@triton.jit
+def philox(seed, stream, index):
+    # The first two words of Philox 4x32-10 of the counter (index, stream) and the key seed.
+    key0 = (seed & 0xFFFFFFFF).to(tl.uint64)
+    key1 = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint64)
+    w0 = (index & 0xFFFFFFFF).to(tl.uint64)
+    w1 = ((index >> 32) & 0xFFFFFFFF).to(tl.uint64)
+    w2 = (stream & 0xFFFFFFFF).to(tl.uint64)
+    w3 = ((stream >> 32) & 0xFFFFFFFF).to(tl.uint64)
+    for turn in tl.static_range(10):
+        p0 = w0 * 0xD2511F53
+        p1 = w2 * 0xCD9E8D57
+        w0 = (p1 >> 32) ^ w1 ^ key0
+        w2 = (p0 >> 32) ^ w3 ^ key1
+        w1 = p1 & 0xFFFFFFFF
+        w3 = p0 & 0xFFFFFFFF
+        key0 = (key0 + 0x9E3779B9) & 0xFFFFFFFF
+        key1 = (key1 + 0xBB67AE85) & 0xFFFFFFFF
+    return ((w1 << 32) | w0).to(tl.int64, bitcast=True)
+
+
 # ---- rounding ----
 
 @triton.jit
