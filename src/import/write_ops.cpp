@@ -36,6 +36,8 @@ const WriteOps::Row* WriteOps::find(std::string_view op) {
   static constexpr Row kRows[] = {
       {"_assert_tensor_metadata", &WriteOps::nothing},
       {"_assert_scalar", &WriteOps::assert_scalar},
+      {"_assert_async", &WriteOps::assert_tensor},
+      {"_assert_async.msg", &WriteOps::assert_tensor},
       {"sym_constrain_range", &WriteOps::constrain_range},
       {"sym_constrain_range_for_size", &WriteOps::constrain_range},
       {"lift_fresh_copy", &WriteOps::lift_fresh_copy},
@@ -91,6 +93,20 @@ WriteOps::Results WriteOps::assert_scalar() {
   Graph& graph = builder_.graph();
   graph.facts.add(*condition);
   graph.checks.push_back({*condition, text != nullptr ? *text : graph.syms->text(*condition)});
+  return {};
+}
+
+/// The same of a tensor's one element, which is looked at in every call.
+WriteOps::Results WriteOps::assert_tensor() {
+  ValueId value = builder_.read(tensor(0));
+  if (!is_bool(builder_.graph().type(value).dtype))
+    value = builder_.call_op("ne.Scalar", {value, builder_.syms().constant(0)}, call_);
+  const ValueId holds = builder_.call_op("item", {value}, call_);
+  sym::Arena& syms = builder_.syms();
+  const sym::Expr condition = syms.eq(builder_.graph().type(holds).expr, syms.constant(1));
+  const bool has_text = call_.op == "_assert_async.msg";
+  const std::string* text = has_text ? std::get_if<std::string>(&arg(1)) : nullptr;
+  builder_.graph().checks.push_back({condition, text != nullptr ? *text : "assertion"});
   return {};
 }
 

@@ -26,6 +26,7 @@ class WriteOps {
 
   Results nothing() { return {}; }
   Results assert_scalar();
+  Results assert_tensor();
   Results constrain_range();
   Results lift_fresh_copy();
   Results copy();

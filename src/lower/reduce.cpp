@@ -74,12 +74,13 @@ Status arg_extreme(Lowering& l, const Node& node, const Args& args, std::string_
   return Ok{};
 }
 
+/// Running reductions along `dim`: a result for each partial value of the combine.
 Status running(Lowering& l, const Node& node, const Args& args, std::string_view combine) {
   const Access& in = l.access(args.tensor("self"));
   const DType accumulate = result_compute(l, node);
-  const BufferId out = l.result();
-  if (in.extents.empty()) {
-    l.copy(in, out, l.name());
+  if (in.extents.empty()) {  // a single element: itself, at position 0
+    l.copy(in, l.result(), l.name());
+    if (node.outs.size() > 1) l.fill(l.result(node.outs[1]), 0, l.name_of(node.outs[1]));
     return Ok{};
   }
   const std::size_t d = args.dim("dim", in.extents.size());
@@ -89,7 +90,8 @@ Status running(Lowering& l, const Node& node, const Args& args, std::string_view
     if (k != d) at[k] = b.dim(in.extents[k]);
   at[d] = b.scan_dim(in.extents[d]);
   const Val element = b.cast(b.load(in, at), accumulate);
-  b.store(out, at, b.scan(combine, element)[0]);
+  const std::vector<Val> values = b.scan(combine, element);
+  for (std::size_t i = 0; i < node.outs.size(); ++i) b.store(l.result(node.outs[i]), at, values[i]);
   b.finish();
   return Ok{};
 }
@@ -231,6 +233,27 @@ Status lower_cumsum(Lowering& l, const Node& node, const Args& args) {
 
 Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
   return running(l, node, args, "prod");
+}
+
+Status lower_cummax(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "last_argmax");
+}
+
+Status lower_cummin(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "last_argmin");
+}
+
+/// The exclusive or of the elements' 64 bits: floats as f64, integers and bools as values.
+Status lower_hash_tensor(Lowering& l, const Node& node, const Args& args) {
+  if (args.integer("mode") != 0) return l.unsupported_case("a mode other than 0");
+  const DType self = l.type(args.tensor("self")).dtype;
+  if (is_complex(self)) return l.unsupported_case("a complex tensor");
+  const bool floats = is_float(self);
+  Reduction r(l, args, floats ? DType::f64 : DType::u64);
+  if (floats) r.element = r.b.bitcast(r.element, DType::u64);
+  r.store(node.outs[0], r.reduce("xor"));
+  r.finish();
+  return Ok{};
 }
 
 }  // namespace coil::lowering

@@ -107,7 +107,8 @@ Values addr_row(Composite& c) {
 
 Values addbmm_row(Composite& c) {
   const ValueId product = c.call("bmm", {c.tensor("batch1"), c.tensor("batch2")});
-  return {scaled_sum(c, c.sum(product, {0}, KeepDim::No))};
+  return {
+      scaled_sum(c, c.call("sum.dim_IntList", {product, Exprs{c.n(0)}, false, c.dtype(product)}))};
 }
 
 Values inner_row(Composite& c) {
