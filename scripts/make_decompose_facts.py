@@ -12,7 +12,7 @@ import torch
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
-         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool", torch.complex64: "c64"}
 aten = torch.ops.aten
 
 
@@ -186,6 +186,21 @@ CASES = [
     ("linalg_svd", f(2, 3, 5)), ("linalg_svdvals", f(2, 3, 5)), ("linalg_eigh", spd(3)), ("linalg_eigvalsh", spd(2, 3)),
     ("linalg_det", f(3, 3)), ("linalg_slogdet", f(2, 3, 3)), ("linalg_lu_factor", f(2, 3, 3)), ("linalg_ldl_factor", spd(3)),
     ("matrix_exp", f(2, 3, 3)),
+    # copies of views: every op X_copy is X and a copy
+    ("as_strided_copy", f(2, 3), [2, 2], [1, 2]), ("narrow_copy", f(2, 3), 1, 0, 2), ("unbind_copy.int", f(2, 3, order=(1, 0)), 1), ("split_copy.Tensor", f(2, 3), 2, 1),
+    ("split_with_sizes_copy", f(2, 3), [1, 2], 1), ("view_copy.dtype", f(2, 3), torch.int32), ("_reshape_alias_copy", f(2, 3), [3, 2], [2, 1]), ("_reshape_copy", f(2, 3, order=(1, 0)), [3, -1]),
+    ("view_as_real_copy", torch.rand(2, 3, dtype=torch.complex64)), ("view_as_complex_copy", f(2, 3, 2)),
+    # places from data
+    ("index_reduce", f(3, 4), 0, i(2), f(2, 4), "mean"), ("index_reduce", f(3, 4), 1, i(5), f(3, 5), "amax", False), ("index_reduce", torch.rand(()), 0, i(1, high=1), torch.rand(()), "prod"),
+    ("put", f(3, 4), i(2, 2, high=12), f(4)), ("put", f(3, 4, order=(1, 0)), i(2, high=12), f(2), True), ("masked_scatter_backward", f(3, 4), b(3, 4), [2, 7]),
+    ("segment_reduce", f(6, 2), "mean", torch.tensor([2, 1, 0, 3])), ("segment_reduce", f(2, 6, 3), "max", None, None, torch.tensor([[0, 2, 6], [0, 0, 6]]), 1),
+    ("_segment_reduce_backward", f(4, 2), f(4, 2), f(6, 2), "prod", torch.tensor([2, 1, 0, 3])), ("_segment_reduce_backward", f(4, 2), f(4, 2), f(6, 2), "min", torch.tensor([2, 1, 0, 3])),
+    ("mode", i(3, 5).float()), ("mode", i(3, 5), 0, True), ("mode", torch.rand(())), ("repeat_interleave.Tensor", torch.tensor([1, 0, 2]), 3), ("repeat_interleave.self_Tensor", f(3, 2), torch.tensor([1, 0, 2]), 0, 3),
+    ("_embedding_bag", f(9, 4), i(6, high=9), torch.tensor([0, 2, 2]), False, 1), ("_embedding_bag", f(9, 4), i(6, high=9), torch.tensor([0, 2, 6]), False, 2, False, None, True),
+    ("_embedding_bag_forward_only", f(9, 4), i(6, high=9), torch.tensor([0, 2]), False, 0, False, f(6)), ("_embedding_bag_forward_only", f(9, 4), i(6, high=9), torch.tensor([0, 2]), False, 0, False, None, False, 3),
+    ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), torch.tensor([3, 3]), 9, True, 1, None),
+    ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), i(2, 4, high=9), 9, False, 2, None),
+    ("_embedding_bag_per_sample_weights_backward", f(2, 4), f(9, 4), i(6, high=9), torch.tensor([0, 2]), i(6, high=2), 0),
 ]
 
 

@@ -1,25 +1,45 @@
 """Which ops torch writes in terms of others before coil sees the graph.
 
 coil decomposes in C++, where it is quicker: only what it lacks, mostly formulas of backward passes, is
-left to torch's own core table, and lists of tensors are taken apart here.
+left to torch's own core table. Lists of tensors are taken apart, prims become the ops of ATen that
+they stand for, and a custom op with a decomposition of its own is replaced by that.
 """
 
 import functools
 
 import torch
-from torch._decomp import core_aten_decompositions
+from torch._decomp import core_aten_decompositions, global_decomposition_table
 
 from coil import _coil
+from coil.chunked_loss import chunked_loss_ops
+from coil.list_ops import list_ops
+
+
+def decompositions():
+    """Decompositions of ops that coil has not, by op."""
+    table = {**torch_ops(), **custom_ops()}
+    if hasattr(torch.ops.prims, "fma"):  # torch 2.15 adds it late: addcmul of an optimizer's step
+        table[torch.ops.prims.fma.default] = multiply_add
+    return table
 
 
 @functools.lru_cache(maxsize=None)
-def decompositions():
-    """Decompositions of ops that coil has not, by op."""
+def torch_ops():
     table = {op: f for op, f in core_aten_decompositions().items() if not has_op(op)}
-    table.update((op, functools.partial(each, packet)) for op, packet in foreach_ops())
-    if hasattr(torch.ops.prims, "fma"):  # torch 2.15: addcmul of an optimizer's step
-        table[torch.ops.prims.fma.default] = multiply_add
+    table.update(list_ops())
+    table.update(prims())
+    table.update(chunked_loss_ops())
     return table
+
+
+def custom_ops():
+    """What users registered, at any time, for ops of their own."""
+    table = global_decomposition_table["post_autograd"]
+    return {
+        op: f
+        for op, f in table.items()
+        if isinstance(op, torch._ops.OpOverload) and op.namespace not in ("aten", "prims")
+    }
 
 
 def has_op(op):
@@ -31,32 +51,16 @@ def has_op(op):
     return _coil.has_op(f"{name}.{overload}" if overload else name)
 
 
-def foreach_ops():
-    """Functional ops on lists, each with the op that it is for one tensor."""
-    prefix = "aten::_foreach_"
-    for full_name in torch._C._dispatch_get_all_op_names():
-        name, _, overload = full_name.partition(".")
-        if not name.startswith(prefix) or name.endswith("_") or overload.endswith("out"):
-            continue
-        single = getattr(torch.ops.aten, name.removeprefix(prefix), None)
-        if single is not None:
-            packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
-            yield getattr(packet, overload or "default"), single
+# Casts, which coil's importer reads, and what has effects.
+OTHER_PRIMS = {"convert_element_type", "copy_to", "resize", "_make_token", "_sink_tokens"}
 
 
-def each(single, *args, **kwargs):
-    """`single` of the tensors of each list at one place; what is no list goes to all of them."""
-    count = next(len(a) for a in args if isinstance(a, (list, tuple)))
-    if single in (torch.ops.aten.addcmul, torch.ops.aten.addcdiv) and len(args) == 4:
-        args, kwargs = args[:3], {"value": args[3]}
-
-    def at(i, value):
-        return value[i] if isinstance(value, (list, tuple)) else value
-
-    return [
-        single(*(at(i, a) for a in args), **{k: at(i, v) for k, v in kwargs.items()})
-        for i in range(count)
-    ]
+def prims():
+    """The ops of torch's own refs, each with what it is in terms of ATen."""
+    for name in dir(torch.ops.prims):
+        packet = getattr(torch.ops.prims, name)
+        if hasattr(packet, "impl_aten") and name not in OTHER_PRIMS:
+            yield packet.default, packet.impl_aten
 
 
 def multiply_add(a, b, c):

@@ -230,6 +230,25 @@ Result<Types> nonzero(const Call& call) {
                             {call.number(1), rows})};
 }
 
+/// The first `size` rows of nonzero; missing ones hold a fill value.
+Result<Types> nonzero_static(const Call& call) {
+  const sym::Expr size = call.integer("size");
+  if (known_less(call.graph, size, call.number(0)))
+    return call.fail("size is {}", call.syms.text(size));
+  const sym::Expr ndim = call.number(static_cast<i64>(call.self().ndim()));
+  return Types{call.contiguous(DType::i64, {size, ndim})};
+}
+
+/// As many elements as the repeats add up to.
+Result<Types> repeat_interleave(const Call& call) {
+  const Type& repeats = call.tensor("repeats");
+  if (!is_index_dtype(repeats.dtype) || repeats.ndim() != 1)
+    return call.fail("repeats are {}", text(call.syms, repeats));
+  const sym::Expr size = call.has("output_size") ? call.integer("output_size")
+                                                 : data_variable(call.graph, {0, sym::kMaxInt});
+  return Types{call.contiguous(repeats.dtype, {size})};
+}
+
 Result<Types> item(const Call& call) {
   const Type& self = call.self();
   Status single = require_equal(call.graph, numel(call.syms, self.shape), call.number(1), "sizes");
@@ -305,6 +324,8 @@ constexpr RuleRow kRules[] = {
     {"masked_scatter", masked_scatter},
     {"masked_select", masked_select},
     {"nonzero", nonzero},
+    {"nonzero_static", nonzero_static},
+    {"repeat_interleave.Tensor", repeat_interleave},
     {"item", item},
     {"_local_scalar_dense", item},
     {"sort", sort},

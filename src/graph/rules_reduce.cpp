@@ -7,7 +7,7 @@
 namespace coil {
 namespace {
 
-enum class Element : u8 { Same, Summed, Dtype, Bool, Index, Real, Float };
+enum class Element : u8 { Same, Summed, Dtype, Bool, Index, Real, Float, Hash };
 
 DType element_dtype(const Call& call, Element element) {
   const DType self = call.self().dtype;
@@ -19,6 +19,7 @@ DType element_dtype(const Call& call, Element element) {
     case Element::Dtype: break;
     case Element::Bool: return self == DType::u8 ? DType::u8 : DType::b8;
     case Element::Index: return DType::i64;
+    case Element::Hash: return DType::u64;
     case Element::Real: dtype = is_complex(self) ? real_of(self) : self; break;
     case Element::Float: return whole ? DType::f32 : self;
   }
@@ -132,6 +133,7 @@ constexpr RuleRow kRules[] = {
     {"norm.ScalarOpt_dim_dtype", reduce<Element::Real>},
     {"norm.ScalarOpt_dtype", reduce<Element::Real>},
     {"linalg_vector_norm", vector_norm},
+    {"hash_tensor", reduce<Element::Hash>},
     {"cumsum", scan<Element::Summed>},
     {"cumprod", scan<Element::Summed>},
     {"cummax", scan<Element::Same, Element::Index>},

@@ -38,6 +38,8 @@ const WriteOps::Row* WriteOps::find(std::string_view op) {
       {"_assert_tensor_metadata", &WriteOps::nothing},
       {"_assert_scalar", &WriteOps::assert_scalar},
       {"_linalg_check_errors", &WriteOps::linalg_check_errors},
+      {"_assert_async", &WriteOps::assert_tensor},
+      {"_assert_async.msg", &WriteOps::assert_tensor},
       {"sym_constrain_range", &WriteOps::constrain_range},
       {"sym_constrain_range_for_size", &WriteOps::constrain_range},
       {"lift_fresh_copy", &WriteOps::lift_fresh_copy},
@@ -122,6 +124,20 @@ void WriteOps::check_info(TensorId info, const std::string& api) {
   const ValueId any = builder_.call_op("any", {set}, call_);
   const sym::Expr failed = graph.type(builder_.call_op("item", {any}, call_)).expr;
   graph.checks.push_back({graph.syms->eq(failed, graph.syms->constant(0)), info_error(api)});
+}
+
+/// The same of a tensor's one element, which is looked at in every call.
+WriteOps::Results WriteOps::assert_tensor() {
+  ValueId value = builder_.read(tensor(0));
+  if (!is_bool(builder_.graph().type(value).dtype))
+    value = builder_.call_op("ne.Scalar", {value, builder_.syms().constant(0)}, call_);
+  const ValueId holds = builder_.call_op("item", {value}, call_);
+  sym::Arena& syms = builder_.syms();
+  const sym::Expr condition = syms.eq(builder_.graph().type(holds).expr, syms.constant(1));
+  const bool has_text = call_.op == "_assert_async.msg";
+  const std::string* text = has_text ? std::get_if<std::string>(&arg(1)) : nullptr;
+  builder_.graph().checks.push_back({condition, text != nullptr ? *text : "assertion"});
+  return {};
 }
 
 WriteOps::Results WriteOps::constrain_range() {

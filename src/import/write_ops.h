@@ -30,6 +30,7 @@ class WriteOps {
   /// An op that is asked to fail where its last result, `info`, is not 0.
   Results checked(std::size_t flag);
   void check_info(TensorId info, const std::string& api);
+  Results assert_tensor();
   Results constrain_range();
   Results lift_fresh_copy();
   Results copy();

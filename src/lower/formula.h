@@ -3,7 +3,8 @@
 //
 //   names        arguments of the op's schema; pi, e, inf, nan; highest, lowest: the finite limits
 //   of
-//                the result's dtype; integral: whether the op computes in integers
+//                the result's dtype; integral, logical: whether the op computes in integers (or
+//                bools), in bools
 //   operators    c ? a : b    |  ^  &  (bits, or logic on bools)    == != < <= > >=    + -    * /
 //                - ~ (and ! on bools)
 //   functions    the scalar ops of ops/scalar.def, and

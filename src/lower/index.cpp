@@ -355,8 +355,10 @@ Status lower_index_add(Lowering& l, const Node& node, const Args& args) {
   Val v = b.load(broadcast_to(l.syms, source, s.shape), at);
   const Arg& alpha = args["alpha"];
   const auto* factor = std::get_if<Expr>(&alpha);
-  if (!factor || !l.syms.is_const(*factor, 1))
-    v = b.mul(scalar_value(b, alpha, dtype), b.cast(v, dtype));
+  if (!factor || !l.syms.is_const(*factor, 1)) {
+    const ScalarOp times = is_bool(dtype) ? ScalarOp::bits_and : ScalarOp::mul;
+    v = b.op(times, {scalar_value(b, alpha, dtype), b.cast(v, dtype)});
+  }
   b.store_combining(StoreCombine::Sum, s.out, point, v);
   b.finish();
   return Ok{};
@@ -384,10 +386,34 @@ Status lower_index_fill(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-Status lower_nonzero(Lowering& l, const Node& node, const Args& args) {
+namespace {
+
+/// Whether `out` may have fewer rows than there are positions; those beyond it are dropped.
+enum class Excess : u8 { None, Dropped };
+
+/// The coordinates of the k-th element that is not zero, in row-major order, go to row k of `out`.
+void store_positions(Lowering& l, const Access& self, BufferId out, Excess excess) {
   sym::Arena& syms = l.syms;
+  const Expr rows = l.program.buffers[out].shape[0];
+  BodyBuilder b(l, l.name());
+  const Exprs at = unravel(syms, b.scan_dim(numel(syms, self.extents)), self.extents);
+  const Val filled = b.cast(b.load(self, at), DType::b8);
+  const Val place = b.scan("sum", b.cast(filled, DType::i64))[0];
+  Val stored = filled;
+  if (excess == Excess::Dropped)
+    stored = b.op(ScalarOp::bits_and, {filled, b.op(ScalarOp::le, {place, b.value(rows)})});
+  // Where this is outside, nothing is stored.
+  const Expr row = b.index(b.sub(place, b.integer(DType::i64, 1)), rows, IndexPolicy::Clamp);
+  for (std::size_t k = 0; k < at.size(); ++k)
+    b.store_if(stored, out, Exprs{row, syms.constant(static_cast<i64>(k))}, b.value(at[k]));
+  b.finish();
+}
+
+}  // namespace
+
+Status lower_nonzero(Lowering& l, const Node& node, const Args& args) {
   const Access self = l.access(args.tensor("self"));
-  const Expr n = numel(syms, self.extents), found = l.type(node.outs[0]).shape.at(0);
+  const Expr found = l.type(node.outs[0]).shape.at(0);
   const BufferId count = l.temp("count", DType::i64, {});
   {
     BodyBuilder b(l, str("{}.count", l.name()));
@@ -403,16 +429,18 @@ Status lower_nonzero(Lowering& l, const Node& node, const Args& args) {
     l.fill(out, 0, l.name());
     return Ok{};
   }
-  // The k-th element that is not zero, in row-major order, gives row k.
-  BodyBuilder b(l, l.name());
-  const Exprs at = unravel(syms, b.scan_dim(n), self.extents);
-  const Val filled = b.cast(b.load(self, at), DType::b8);
-  const Val place = b.scan("sum", b.cast(filled, DType::i64))[0];
-  // Only before the first one found is this outside, and then nothing is stored.
-  const Expr row = b.index(b.sub(place, b.integer(DType::i64, 1)), found, IndexPolicy::Clamp);
-  for (std::size_t k = 0; k < at.size(); ++k)
-    b.store_if(filled, out, Exprs{row, syms.constant(static_cast<i64>(k))}, b.value(at[k]));
-  b.finish();
+  store_positions(l, self, out, Excess::None);
+  return Ok{};
+}
+
+Status lower_nonzero_static(Lowering& l, const Node& node, const Args& args) {
+  const Access self = l.access(args.tensor("self"));
+  const Expr size = args.size("size");
+  const BufferId start = l.temp("start", DType::i64, l.type(node.outs[0]).shape);
+  l.fill(start, args.integer("fill_value"), str("{}.start", l.name()));
+  const BufferId out = l.result_from(node.outs[0], start);
+  if (!self.extents.empty() && !l.syms.is_const(size, 0))
+    store_positions(l, self, out, Excess::Dropped);
   return Ok{};
 }
 

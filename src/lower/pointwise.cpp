@@ -174,6 +174,7 @@ class Evaluator {
     if (args_.schema().arg_index(name) >= 0) return argument(args_[name]);
     constexpr double inf = std::numeric_limits<double>::infinity();
     if (name == "integral") return Term::of(!is_float(compute_));
+    if (name == "logical") return Term::of(is_bool(compute_));
     if (name == "true" || name == "false") return Term::of(name == "true");
     if (name == "pi") return Term::of(M_PI);
     if (name == "e") return Term::of(M_E);
@@ -370,8 +371,8 @@ std::vector<std::string_view> pointwise_ops() {
 }
 
 bool is_formula_word(std::string_view name) {
-  for (std::string_view word : {"integral", "true", "false", "pi", "e", "inf", "nan", "highest",
-                                "lowest", "floor", "trunc", "tanh"})
+  for (std::string_view word : {"integral", "logical", "true", "false", "pi", "e", "inf", "nan",
+                                "highest", "lowest", "floor", "trunc", "tanh"})
     if (name == word) return true;
   return false;
 }

@@ -81,12 +81,13 @@ Val joined(BodyBuilder& b, const std::vector<Val>& parts) {
   return b.add(b.op(ScalarOp::log, {parts[1]}), finite_top);
 }
 
+/// Running reductions along `dim`: a result for each partial value of the combine.
 Status running(Lowering& l, const Node& node, const Args& args, std::string_view combine) {
   const Access& in = l.access(args.tensor("self"));
   const DType accumulate = result_compute(l, node);
-  const BufferId out = l.result();
-  if (in.extents.empty()) {
-    l.copy(in, out, l.name());
+  if (in.extents.empty()) {  // a single element: itself, at position 0
+    l.copy(in, l.result(), l.name());
+    if (node.outs.size() > 1) l.fill(l.result(node.outs[1]), 0, l.name_of(node.outs[1]));
     return Ok{};
   }
   const std::size_t d = args.dim("dim", in.extents.size());
@@ -96,8 +97,12 @@ Status running(Lowering& l, const Node& node, const Args& args, std::string_view
     if (k != d) at[k] = b.dim(in.extents[k]);
   at[d] = b.scan_dim(in.extents[d]);
   const Val element = b.cast(b.load(in, at), accumulate);
-  const std::vector<Val> parts = b.scan(combine, element);
-  b.store(out, at, parts.size() == 1 ? parts[0] : joined(b, parts));
+  const std::vector<Val> values = b.scan(combine, element);
+  if (values.size() > node.outs.size())
+    b.store(out, at, joined(b, values));
+  else
+    for (std::size_t i = 0; i < node.outs.size(); ++i)
+      b.store(l.result(node.outs[i]), at, values[i]);
   b.finish();
   return Ok{};
 }
@@ -248,6 +253,27 @@ Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
 Status lower_logcumsumexp(Lowering& l, const Node& node, const Args& args) {
   if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex numbers");
   return running(l, node, args, "logaddexp");
+}
+
+Status lower_cummax(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "last_argmax");
+}
+
+Status lower_cummin(Lowering& l, const Node& node, const Args& args) {
+  return running(l, node, args, "last_argmin");
+}
+
+/// The exclusive or of the elements' 64 bits: floats as f64, integers and bools as values.
+Status lower_hash_tensor(Lowering& l, const Node& node, const Args& args) {
+  if (args.integer("mode") != 0) return l.unsupported_case("a mode other than 0");
+  const DType self = l.type(args.tensor("self")).dtype;
+  if (is_complex(self)) return l.unsupported_case("a complex tensor");
+  const bool floats = is_float(self);
+  Reduction r(l, args, floats ? DType::f64 : DType::u64);
+  if (floats) r.element = r.b.bitcast(r.element, DType::u64);
+  r.store(node.outs[0], r.reduce("xor"));
+  r.finish();
+  return Ok{};
 }
 
 }  // namespace coil::lowering

@@ -32,7 +32,7 @@ LowerFn find_lowering(std::string_view op);
   X(argmax)                                                                                       \
   X(argmin)                                                                                       \
   X(max_dim)                                                                                      \
-  X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod) X(softmax)              \
+  X(min_dim) X(variance) X(logsumexp) X(vector_norm) X(cumsum) X(cumprod) X(cummax) X(cummin) X(hash_tensor) X(nonzero_static) X(softmax)              \
       X(log_softmax) X(layer_norm) X(group_norm) X(batch_norm_inference) X(batch_norm_training)   \
           X(mm) X(addmm) X(convolution) X(attention) X(softmax_attention) X(embedding) X(index) X(index_put) X(gather) \
               X(scatter) X(scatter_add) X(scatter_reduce) X(index_select) X(index_add)            \

@@ -115,9 +115,12 @@ Access diagonal(Lowering& l, const Args& args, const Access& in, const Exprs* sh
 
 Access unfold(Lowering& l, const Args& args, const Access& in) {
   sym::Arena& syms = l.syms;
-  if (in.extents.empty()) throw BuildError{error("a tensor without dims")};
-  const std::size_t d = args.dim("dimension", in.extents.size());
   const Expr size = args.size("size"), step = args.size("step");
+  if (in.extents.empty()) {  // one element, seen `size` (0 or 1) times
+    const Exprs extents = {size};
+    return view_of(syms, in, fresh_vars(syms, extents), extents, {});
+  }
+  const std::size_t d = args.dim("dimension", in.extents.size());
   Exprs extents = in.extents;
   extents[d] = syms.add(syms.floordiv(syms.sub(in.extents[d], size), step), syms.constant(1));
   extents.push_back(size);

@@ -60,12 +60,16 @@ Combine single(std::string_view name, ScalarOp op, const Scalar& identity) {
   return b.finish({identity}, {result});
 }
 
-/// The right element is taken if it is better, or equal and at an earlier position. NaN is better
-/// than every number and equal to NaN. The identity has the last position, so that it loses even to
-/// an element of the same value.
-Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& worst) {
+enum class Tie : u8 { First, Last };
+
+/// The right element is taken if it is better, or equal and at an earlier position (or a later
+/// one). NaN is better than every number and equal to NaN. The identity's position is the last one
+/// (or one before the first), so that it loses even to an element of the same value.
+Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& worst,
+                    Tie tie = Tie::First) {
   using enum ScalarOp;
   const DType dtype = worst.dtype;
+  const bool first = tie == Tie::First;
   Builder b(name, {dtype, DType::i64});
   u32 better = b.test(better_op, {b.right(0), b.left(0)});
   u32 equal = b.test(eq, {b.left(0), b.right(0)});
@@ -77,12 +81,13 @@ Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& wor
     better = b.test(bits_or, {better, first_nan});
     equal = b.test(bits_or, {equal, both_nan});
   }
-  const u32 earlier = b.test(lt, {b.right(1), b.left(1)});
-  const u32 wins_tie = b.test(bits_and, {equal, earlier});
+  const u32 nearer = b.test(first ? lt : gt, {b.right(1), b.left(1)});
+  const u32 wins_tie = b.test(bits_and, {equal, nearer});
   const u32 take_right = b.test(bits_or, {better, wins_tie});
   const u32 element = b.add(where, dtype, {take_right, b.right(0), b.left(0)});
   const u32 position = b.add(where, DType::i64, {take_right, b.right(1), b.left(1)});
-  return b.finish({worst, largest(DType::i64)}, {element, position});
+  const Scalar nowhere = first ? largest(DType::i64) : smallest(DType::i64);
+  return b.finish({worst, nowhere}, {element, position});
 }
 
 /// Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
@@ -140,8 +145,11 @@ std::optional<Combine> named_combine(std::string_view name, DType dtype) {
   if (name == "max") return single(name, ScalarOp::max, smallest(dtype));
   if (name == "any" && !numeric) return single(name, ScalarOp::bits_or, Scalar::of_bool(false));
   if (name == "all" && !numeric) return single(name, ScalarOp::bits_and, Scalar::of_bool(true));
+  if (name == "xor" && !is_float(dtype)) return single(name, ScalarOp::bits_xor, number(dtype, 0));
   if (name == "argmin") return arg_extreme(name, ScalarOp::lt, largest(dtype));
   if (name == "argmax") return arg_extreme(name, ScalarOp::gt, smallest(dtype));
+  if (name == "last_argmin") return arg_extreme(name, ScalarOp::lt, largest(dtype), Tie::Last);
+  if (name == "last_argmax") return arg_extreme(name, ScalarOp::gt, smallest(dtype), Tie::Last);
   if (name == "welford" && is_float(dtype)) return welford(dtype);
   if (name == "logaddexp" && is_float(dtype)) return log_add_exp(dtype);
   return std::nullopt;
@@ -156,7 +164,7 @@ std::vector<RegionInst> lift(const Combine& combine) {
     return RegionInst{ScalarOp::add, dtype, {}, number(dtype, content)};
   };
   constexpr u32 kElement = 0, kPosition = 1;
-  if (combine.name == "argmin" || combine.name == "argmax")
+  if (combine.name.ends_with("argmin") || combine.name.ends_with("argmax"))
     return {copy(0, kElement), copy(1, kPosition)};
   if (combine.name == "welford") return {copy(0, kElement), constant(1, 0), constant(2, 1)};
   if (combine.name == "logaddexp") return {copy(0, kElement), constant(1, 1)};

@@ -32,9 +32,9 @@ struct Combine {
 };
 
 /// Builds a named combine for elements of `dtype`:
-///   sum prod min max any all      1 value
-///   argmin argmax                 2 values: element, i64 position; the first position wins; NaN
-///   wins welford                       3 values: mean, sum of squared distances (m2), count
+///   sum prod min max any all xor  1 value
+///   [last_]argmin [last_]argmax   2 values: element, i64 position; NaN wins, then the first (last)
+///   welford                       3 values: mean, sum of squared distances (m2), count
 ///   logaddexp                     2 values: largest, sum of exp(x - largest)
 /// nothing for an unknown name or a dtype that it does not take.
 std::optional<Combine> named_combine(std::string_view name, DType dtype);

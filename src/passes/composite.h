@@ -163,12 +163,20 @@ std::span<const DecompositionRow> loss_decompositions();
 std::span<const DecompositionRow> pointwise_decompositions();
 std::span<const DecompositionRow> reduce_decompositions();
 std::span<const DecompositionRow> index_decompositions();
+std::span<const DecompositionRow> scatter_decompositions();
+std::span<const DecompositionRow> segment_decompositions();
+std::span<const DecompositionRow> embedding_bag_decompositions();
+std::span<const DecompositionRow> unique_decompositions();
 std::span<const DecompositionRow> pool_decompositions();
 std::span<const DecompositionRow> attention_decompositions();
 std::span<const DecompositionRow> linalg_decompositions();
 std::span<const DecompositionRow> histogram_decompositions();
 std::span<const DecompositionRow> distance_decompositions();
 std::span<const DecompositionRow> random_decompositions();
+
+/// Every op X_copy where X is a view op is X and then a copy: one function for them all; null for
+/// other ops.
+Decomposition view_copy_of(std::string_view op);
 
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);
@@ -189,6 +197,9 @@ ValueId matmul(Composite& c, ValueId a, ValueId b);
 ValueId linear(Composite& c, ValueId input, ValueId weight, ValueId bias);
 /// Softmax over a dim (the op's base name: _softmax or _log_softmax), in `dtype`.
 ValueId softmax(Composite& c, const std::string& op, ValueId v, i64 dim, DType dtype);
+/// For each position 0..count-1 how many of `starts`, along their last dim and each in 0..count,
+/// are at or before it.
+ValueId starts_before(Composite& c, ValueId starts, sym::Expr count);
 /// A loss reduced as asked: 0 none, 1 mean, 2 sum.
 ValueId reduced(Composite& c, ValueId loss, i64 reduction);
 

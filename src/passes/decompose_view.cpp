@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/rules.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -54,6 +55,10 @@ Values movedim(Composite& c) {
 Values reshape(Composite& c) {
   const std::string_view name = c.op() == "reshape" ? "shape" : "size";
   return {c.reshape(c.self(), c.integers(name))};
+}
+Values reshape_copy(Composite& c) {
+  const ValueId copy = c.call("clone", {c.self(), MemoryFormat::Contiguous});
+  return {c.reshape(copy, c.integers("size"))};
 }
 Values reshape_like(Composite& c) { return {c.reshape(c.self(), c.shape(c.tensor("other")))}; }
 Values ravel(Composite& c) { return {c.reshape(c.self(), {c.count(c.self())})}; }
@@ -234,13 +239,20 @@ Values linalg_diagonal(Composite& c) {
   return {c.call("diagonal", {c.self(), c.arg("offset"), c.arg("dim1"), c.arg("dim2")})};
 }
 
-/// A copy of what the op of the same name without "_copy" views.
+/// The op of the same name without "_copy" ("select.int" of "select_copy.int"), or "".
+std::string without_copy(std::string_view op) {
+  constexpr std::string_view kCopy = "_copy";
+  const std::string_view base = base_name(op);
+  if (!base.ends_with(kCopy)) return "";
+  return std::string(base.substr(0, base.size() - kCopy.size())) +
+         std::string(op.substr(base.size()));
+}
+
+/// Copies of what the op of the same name without "_copy" views.
 Values view_copy(Composite& c) {
-  std::string op = c.op();
-  op.erase(op.find("_copy"), 5);
-  std::vector<Arg> args = c.args();
-  if (op == "expand") args.resize(2);
-  return {c.call("clone", {c.call(op, std::move(args)), MemoryFormat::Contiguous})};
+  Values out = c.call_all(without_copy(c.op()), c.args());
+  for (ValueId& v : out) v = c.call("clone", {v, MemoryFormat::Contiguous});
+  return out;
 }
 
 constexpr DecompositionRow kRows[] = {
@@ -297,24 +309,16 @@ constexpr DecompositionRow kRows[] = {
     {"fliplr", flip_rows_or_columns},
     {"flipud", flip_rows_or_columns},
     {"linalg_diagonal", linalg_diagonal},
-    {"view_copy", view_copy},
-    {"expand_copy", view_copy},
-    {"permute_copy", view_copy},
-    {"t_copy", view_copy},
-    {"transpose_copy.int", view_copy},
-    {"select_copy.int", view_copy},
-    {"slice_copy.Tensor", view_copy},
-    {"squeeze_copy", view_copy},
-    {"squeeze_copy.dim", view_copy},
-    {"squeeze_copy.dims", view_copy},
-    {"unsqueeze_copy", view_copy},
-    {"diagonal_copy", view_copy},
-    {"unfold_copy", view_copy},
-    {"alias_copy", view_copy},
-    {"detach_copy", view_copy},
+    {"_reshape_alias_copy", view_copy},
+    {"_reshape_copy", reshape_copy},
 };
 
 }  // namespace
+
+Decomposition view_copy_of(std::string_view op) {
+  const std::string viewed = without_copy(op);
+  return !viewed.empty() && is_view_op(viewed) && ops::find_schema(op) ? view_copy : nullptr;
+}
 
 std::span<const DecompositionRow> view_decompositions() { return kRows; }
 

@@ -18,15 +18,20 @@ const Registry& registry() {
          {matrix_decompositions(), einsum_decompositions(), conv_decompositions(),
           norm_decompositions(), view_decompositions(), split_decompositions(),
           create_decompositions(), loss_decompositions(), pointwise_decompositions(),
-          reduce_decompositions(), index_decompositions(), pool_decompositions(),
-          attention_decompositions(), linalg_decompositions(), histogram_decompositions(),
-          distance_decompositions(), random_decompositions()}) {
+          reduce_decompositions(), index_decompositions(), scatter_decompositions(),
+          segment_decompositions(), embedding_bag_decompositions(), unique_decompositions(),
+          pool_decompositions(), attention_decompositions(), linalg_decompositions(),
+          histogram_decompositions(), distance_decompositions(), random_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);
         COIL_CHECK(ops::find_schema(row.op).has_value(), "a decomposition of {}, which is no op",
                    row.op);
       }
+    }
+    for (std::string_view line : ops::schema_lines()) {
+      const std::string_view op = line.substr(0, line.find('('));
+      if (const Decomposition copy = view_copy_of(op)) rows.emplace(op, copy);
     }
     return rows;
   }();

@@ -10,7 +10,7 @@ import sys
 import torch
 
 torch.manual_seed(0)
-DT={torch.float32:'f32',torch.float64:'f64',torch.float16:'f16',torch.bfloat16:'bf16',torch.int64:'i64',torch.int32:'i32',torch.uint8:'u8',torch.bool:'bool',torch.int8:'i8',torch.int16:'i16',torch.complex64:'c64',torch.complex128:'c128'}
+DT={torch.float32:'f32',torch.float64:'f64',torch.float16:'f16',torch.bfloat16:'bf16',torch.int64:'i64',torch.int32:'i32',torch.uint8:'u8',torch.bool:'bool',torch.int8:'i8',torch.int16:'i16',torch.complex64:'c64',torch.complex128:'c128',torch.uint64:'u64'}
 out=open(sys.argv[1],'w')
 count=0; names={}
 def tens(t):
@@ -18,7 +18,7 @@ def tens(t):
     n=1+sum((s-1)*st for s,st in zip(t.shape,t.stride())) if t.numel() else 0
     flat=t.as_strided((n,),(1,),t.storage_offset()) if n else t.reshape(-1)
     if t.is_complex(): vals=torch.view_as_real(flat.contiguous()).reshape(-1).tolist()
-    else: vals=flat.tolist()
+    else: vals=flat.view(torch.int64 if t.dtype==torch.uint64 else t.dtype).tolist()
     digits='%.17g' if t.dtype in (torch.float64,torch.complex128) else '%.9g'
     s=' '.join((digits%v if isinstance(v,float) else str(int(v))) for v in vals)
     return f"{DT[t.dtype]} {t.dim()} {' '.join(map(str,t.shape))} {' '.join(map(str,t.stride()))} {len(vals)} {s}"
@@ -290,4 +290,11 @@ for pad in (0,1,2):
         for mode in (0,1,2): case('grid_sampler_2d_backward',r(2,3,4,5),P,G,mode,pad,al,[True,True],tol=2e-4)
 case('grid_sampler_3d',V.half(),G3.half(),0,0,False)
 case('scatter_reduce.two',torch.arange(12.).view(3,4).t(),1,torch.tensor([[0,2],[1,1],[2,0],[0,0]]),torch.arange(8.).view(4,2)-3,'sum',False)  # of a base that is not contiguous
+# running extremes: the last of several equal elements, NaN beyond all
+ties=torch.randint(0,3,(4,6)).float(); ties[1,2]=ties[2,0]=ties[2,4]=float('nan')
+for op in ('cummax','cummin'): case(op,ties,1); case(op,ties,0); case(op,h,1); case(op,i,0); case(op,b,1); case(op,special,1); case(op,torch.tensor(3.0),0); case(op,y.permute(2,0,1),1)
+for t in (f,d,h,hh,i,i32,b,special[1:]): case('hash_tensor',t); case('hash_tensor',t,[1],True)
+for size in (0,2,40): case('nonzero_static',b,size,ref=lambda t,n:torch.ops.aten.nonzero_static(t,size=n)); case('nonzero_static',ties,size,7,ref=lambda t,n,v:torch.ops.aten.nonzero_static(t,size=n,fill_value=v))
+case('nonzero_static',torch.tensor(3.0),2,ref=lambda t,n:torch.ops.aten.nonzero_static(t,size=n)); case('unfold',torch.tensor(3.0),0,1,1); case('unfold',torch.tensor(3.0),0,0,2)
+case('sign',b); case('sgn',b); case('index_add',b,1,torch.tensor([0,3,0]),r(3,3)>0,True); case('index_add',b,1,torch.tensor([0,3,0]),r(3,3)>0)
 print(count,'cases')

@@ -1,0 +1,220 @@
+"""Ops on places from data, runs of equal elements and segments through torch.compile(backend="coil"),
+beside eager: values, dtypes, and gradients."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+coil = pytest.importorskip("coil")
+
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def flat(result):
+    return [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+
+
+def check(function, *args, dynamic=None):
+    compiled = torch.compile(function, backend="coil", fullgraph=True, dynamic=dynamic)
+    expected, found = flat(function(*args)), flat(compiled(*args))
+    assert len(expected) == len(found)
+    for e, f in zip(expected, found):
+        assert (e.shape, e.dtype) == (f.shape, f.dtype)
+        torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def check_gradients(function, *args):
+    """Of all inputs that are floats."""
+
+    def run(f):
+        mine = [a.clone().requires_grad_(a.is_floating_point()) for a in args]
+        out = flat(f(*mine))[0]
+        out.backward(torch.linspace(-1, 1, out.numel()).reshape(out.shape))
+        return [out.detach()] + [a.grad for a in mine if a.is_floating_point()]
+
+    for e, f in zip(run(function), run(torch.compile(function, backend="coil"))):
+        torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+REPEATED = torch.tensor([[1.0, 3, 1], [2, 1, 3], [1, 1, 2]])
+
+
+@pytest.mark.parametrize("tensor", [
+    REPEATED, REPEATED.to(torch.int32), REPEATED > 1, torch.tensor([NAN, 1, NAN, -0.0, 0, 2]),
+    torch.zeros(1), torch.zeros(0, 3),
+], ids=["f32", "i32", "bool", "nan", "one", "none"])  # fmt: skip
+def test_unique(tensor):
+    for inverse in (False, True):
+        for counts in (False, True):
+            check(lambda t: torch.unique(t, return_inverse=inverse, return_counts=counts), tensor)
+            check(
+                lambda t: torch.unique_consecutive(
+                    t, return_inverse=inverse, return_counts=counts
+                ),
+                tensor,
+            )
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_unique_slices(dim):
+    rows = torch.tensor([[2, 1, 2, 1], [0, 3, 0, 3], [2, 1, 2, 1]])
+    for tensor in (rows, rows.double(), rows > 1, torch.randint(0, 2, (6, 5, 3))):
+        check(lambda t: torch.unique(t, dim=dim, return_inverse=True, return_counts=True), tensor)
+        check(
+            lambda t: torch.unique_consecutive(
+                t, dim=dim, return_inverse=True, return_counts=True
+            ),
+            tensor,
+        )
+
+
+def test_unique_of_a_size_that_varies():
+    compiled = torch.compile(torch.unique, backend="coil", dynamic=True)
+    for size in (5, 8, 1):
+        t = torch.randint(0, 3, (size,))
+        assert torch.equal(compiled(t), torch.unique(t))
+
+
+def test_running_extremes_keep_the_last_index():
+    ties = torch.tensor([[1, 1, 0, NAN, 3, NAN], [2, 2, 1, 1, 2, 0]])
+    for dim in (0, 1):
+        for tensor in (ties, ties.nan_to_num().long(), ties > 1, ties.bfloat16()):
+            check(lambda t: torch.cummax(t, dim), tensor)
+            check(lambda t: torch.cummin(t, dim), tensor)
+    check_gradients(lambda t: torch.cummax(t, 1).values, torch.rand(3, 5))
+
+
+def test_mode_takes_the_smallest_and_its_last_place():
+    for dim, keepdim in ((0, False), (1, True), (-1, False)):
+        check(lambda t: torch.mode(t, dim, keepdim), torch.randint(0, 3, (4, 7)))
+    check(lambda t: torch.mode(t), torch.tensor([0.5, 2, -1, 2, 0.5]))
+    check(lambda t: torch.mode(t), torch.tensor([True, False, True]))
+    check_gradients(lambda t: torch.mode(t, 1).values, torch.randint(0, 3, (4, 7)).float())
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin", "mean", "prod"])
+def test_index_reduce(reduce):
+    index = torch.tensor([0, 2, 0, 2])
+    for include_self in (False, True):
+        for dim, source in ((0, torch.rand(4, 5)), (1, torch.rand(3, 4))):
+            base = torch.rand(3, 5)
+
+            def run(b, s):
+                return b.index_reduce(dim, index, s, reduce, include_self=include_self)
+
+            check(run, base, source)
+            check(run, (base * 9).int(), (source * 9).int())
+            check_gradients(run, base, source)
+
+
+def test_put():
+    index, source = torch.tensor([[0, -1], [3, 0]]), torch.tensor([[1.0, 2], [3, 4]])
+    for base in (torch.rand(2, 3), torch.rand(3, 2).t(), torch.rand(4)):
+        check(lambda b, s: b.put(index[:, 1], s[:, 1]), base, source)
+        check(lambda b, s: b.put(index, s, accumulate=True), base, source)
+        check_gradients(lambda b, s: b.put(index, s, accumulate=True), base, source)
+    check_gradients(lambda b: torch.take(b, index), torch.rand(2, 3))
+    compiled = torch.compile(lambda b: b.put(torch.tensor([9]), torch.zeros(1)), backend="coil")
+    with pytest.raises(Exception, match="index|range"):
+        compiled(torch.rand(3, 2).t())
+
+
+def test_nonzero_of_a_fixed_size():
+    for size in (0, 2, 9):
+        check(lambda t: torch.nonzero_static(t, size=size, fill_value=-3), REPEATED - 1)
+    check(lambda t: torch.combinations(t, 2, True), torch.arange(5))
+
+
+def test_masked_scatter():
+    mask = torch.rand(3, 4) > 0.5
+    check_gradients(lambda b, s: b.masked_scatter(mask, s), torch.rand(3, 4), torch.rand(5, 3))
+
+
+def test_repeat_interleave():
+    repeats = torch.tensor([2, 0, 3])
+    check(torch.repeat_interleave, repeats)
+    check(torch.repeat_interleave, repeats.int())
+    check(lambda t, r: torch.repeat_interleave(t, r, 1), torch.rand(2, 3), repeats)
+    check(lambda t, r: torch.repeat_interleave(t, r, 0, output_size=5), torch.rand(3, 2), repeats)
+    check(lambda r: torch.repeat_interleave(r), torch.zeros(2, dtype=torch.long))
+
+
+SEGMENT_LENGTHS = torch.tensor([2, 0, 1, 3])
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("initial", [None, 2])
+def test_segment_reduce(reduce, initial):
+    data = torch.randint(-2, 3, (6, 2)).float()  # with zeros and ties
+    offsets = torch.nn.functional.pad(SEGMENT_LENGTHS.cumsum(0), (1, 0))
+
+    def by_lengths(t):
+        return torch.segment_reduce(t, reduce, lengths=SEGMENT_LENGTHS, axis=0, initial=initial)
+
+    def by_offsets(t):
+        return torch.segment_reduce(t, reduce, offsets=offsets, axis=0, initial=initial)
+
+    for t in (data, data.bfloat16()):
+        check(by_lengths, t)
+        check(by_offsets, t)
+    check_gradients(by_lengths, data)
+    check_gradients(by_offsets, data)
+    lengths = torch.tensor([[2, 4], [6, 0]])
+    check_gradients(
+        lambda t: torch.segment_reduce(t, reduce, lengths=lengths, axis=1, initial=initial),
+        torch.rand(2, 6, 3),
+    )
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 3])
+@pytest.mark.parametrize("has_end", [False, True])
+def test_embedding_bag(mode, padding, has_end):
+    indices = torch.tensor([1, 3, 1, 4, 0, 3])
+    offsets = torch.tensor([0, 2, 2, 5, 6] if has_end else [0, 2, 2, 5])
+
+    def run(weight):
+        return torch.nn.functional.embedding_bag(
+            indices, weight, offsets, mode=mode, padding_idx=padding, include_last_offset=has_end
+        )
+
+    check(run, torch.rand(5, 3))
+    check(run, torch.rand(5, 3).double())
+    check_gradients(run, torch.rand(5, 3))
+
+
+def test_embedding_bag_of_weighted_rows():
+    indices, offsets = torch.tensor([1, 3, 1, 4]), torch.tensor([0, 3])
+
+    def run(weight, factors):
+        return torch.nn.functional.embedding_bag(
+            indices, weight, offsets, mode="sum", per_sample_weights=factors
+        )
+
+    check_gradients(run, torch.rand(5, 3), torch.rand(4))
+    check_gradients(
+        lambda w: torch.nn.functional.embedding_bag(
+            indices, w, offsets, mode="mean", scale_grad_by_freq=True
+        ),
+        torch.rand(5, 3),
+    )
+
+
+def test_hash_tensor():
+    for t in (REPEATED, REPEATED.half(), REPEATED.int() - 2, REPEATED > 1):
+        check(lambda t: torch.hash_tensor(t), t)
+        check(lambda t: torch.hash_tensor(t, 1, keepdim=True), t)
+
+
+def test_copies_of_views():
+    t = torch.rand(3, 4).t()
+    aten = torch.ops.aten
+    check(lambda t: (t.as_strided_copy((2, 2), (1, 3), 1), t.narrow_copy(0, 1, 2)), t.contiguous())
+    check(lambda t: (aten.unbind_copy(t), aten.split_copy(t, 3), aten.unfold_copy(t, 0, 2, 1)), t)
+    check(lambda t: (aten.permute_copy(t, [1, 0]), aten.view_copy.dtype(t, torch.int32)), t)
+    check(lambda t: t.unfold(0, 1, 1), torch.tensor(2.0))
