@@ -99,7 +99,7 @@ Status running(Lowering& l, const Node& node, const Args& args, std::string_view
   const Val element = b.cast(b.load(in, at), accumulate);
   const std::vector<Val> values = b.scan(combine, element);
   if (values.size() > node.outs.size())
-    b.store(out, at, joined(b, values));
+    b.store(l.result(), at, joined(b, values));
   else
     for (std::size_t i = 0; i < node.outs.size(); ++i)
       b.store(l.result(node.outs[i]), at, values[i]);
