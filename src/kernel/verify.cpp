@@ -278,6 +278,9 @@ class KernelVerifier {
     const u32 lanes = i.tree.lanes;
     if (lanes == 0 || (lanes & (lanes - 1)) != 0)
       return error("a tree of {}x{}: lanes are a power of two", lanes, i.tree.accs);
+    if (i.tree.accs > 0 && i.tree.block % (lanes * i.tree.accs) != 0)
+      return error("a block of {} is no whole number of rounds of {}x{}", i.tree.block, lanes,
+                   i.tree.accs);
     if (i.tree.accs == 0 && (lanes != 1 || i.tree.block != 0 || c.values.size() != elements))
       return error("a tree of {}x0: it takes partial values one by one", lanes);
     return Ok{};

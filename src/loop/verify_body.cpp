@@ -317,6 +317,9 @@ Status BodyVerifier::verify_combining(const Inst& inst) const {
   const u32 lanes = inst.tree.lanes;
   if (is_reduce && (lanes == 0 || (lanes & (lanes - 1)) != 0 || inst.tree.accs == 0))
     return error("a tree of {}x{}: lanes are a power of two", lanes, inst.tree.accs);
+  if (is_reduce && inst.tree.block % (lanes * inst.tree.accs) != 0)
+    return error("a block of {} is no whole number of rounds of {}x{}", inst.tree.block, lanes,
+                 inst.tree.accs);
   return Ok{};
 }
 

@@ -116,7 +116,8 @@ class Joiner {
     std::vector<sym::Expr> grid, inner;
     for (const Axis& a : fit_.grid) grid.push_back(a.extent);
     for (const Axis& a : fit_.inner) inner.push_back(a.extent);
-    if (leaves_threads_idle(program_, grid, inner) && fit_.is_row && !reduces())
+    const i64 block = draft_.tree ? draft_.tree->block : 0;
+    if (leaves_threads_idle(program_, grid, inner, block) && fit_.is_row && !reduces())
       return str("{} rows are too few to share among threads", likely_product(program_, grid));
     return "";
   }

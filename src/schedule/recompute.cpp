@@ -12,7 +12,6 @@ constexpr i64 kCheapOperations = 4;       // a point that costs no more than a r
 constexpr i64 kBroadcastOperations = 16;  // where hardly anything is read: masks, positions, scales
 constexpr i64 kBroadcastRatio = 8;        // bytes made for each byte read, from which that holds
 constexpr i64 kMostInstructions = 200;    // of a body with all that it computes again
-constexpr i64 kFewRows = 16;              // fewer leave threads without work
 constexpr i64 kLongRow = 8192;            // points of a row that are worth a thread
 constexpr i64 kMany = i64{1} << 31;       // points are counted up to here: no product overflows
 
@@ -137,9 +136,12 @@ class Chooser {
     std::vector<sym::Expr> grid, inner;
     for (const Dim& d : reader.dims)
       (d.kind == DimKind::Parallel ? grid : inner).push_back(d.extent);
-    return !std::all_of(reader.insts.begin(), reader.insts.end(), [](const Inst& i) {
-      return i.kind != InstKind::Store || i.store_combine == StoreCombine::None;
-    }) || leaves_threads_idle(program_, grid, inner);
+    i64 block = 0;
+    for (const Inst& i : reader.insts) {
+      if (i.kind == InstKind::Store && i.store_combine != StoreCombine::None) return true;
+      if (i.kind == InstKind::Reduce) block = i.tree.block;
+    }
+    return leaves_threads_idle(program_, grid, inner, block);
   }
 
   i64 bytes_read(const Reading& r, i64 points) const {
@@ -180,8 +182,10 @@ i64 likely_points(const LoopProgram& program, const Body& body) {
 }
 
 bool leaves_threads_idle(const LoopProgram& program, std::span<const sym::Expr> grid,
-                         std::span<const sym::Expr> row) {
-  return likely_product(program, grid) < kFewRows && likely_product(program, row) >= kLongRow;
+                         std::span<const sym::Expr> row, i64 block) {
+  const i64 points = likely_product(program, row);
+  return likely_product(program, grid) < kFewRows && points >= kLongRow &&
+         (block == 0 || points <= (kSharedBlocks - 1) * block);
 }
 
 i64 cost_of_point(const Body& body) {

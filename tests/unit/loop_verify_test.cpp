@@ -104,6 +104,10 @@ TEST(LoopVerify, ProgramsAreChecked) {
   EXPECT_EQ(problem(kBuffers + "body b init { dims i0 < s0\n v0 = const f32 1\n"
                                "store %z[i0], v0 }"),
             "body b: 's0' uses s0, which has no value here");
+  EXPECT_EQ(problem(kBuffers + "body b { dims i0 < s0 | reduce r0 < 4\n v0 = load f32 %x[i0, r0]\n"
+                               "v1 = reduce.sum v0 over r0 tree 16x3 block 64\n"
+                               "store %z[i0], v1 }"),
+            "body b: v1 = reduce: a block of 64 is no whole number of rounds of 16x3");
   EXPECT_EQ(problem(kBuffers + "gemm g { in %x over m < s0, k < 4 at [m, k]\n"
                                "in %h over k < 4 at [k]\n"
                                "out %y over m < s0, n < 4 at [m, n] }"),

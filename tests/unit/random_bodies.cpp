@@ -56,7 +56,8 @@ void Generator::pointwise(std::size_t source) {
 std::string Generator::tree() {
   const std::string tree =
       word({"1x1", "1x1", "1x4", "1x2", "1x3", "16x1", "16x4", "16x4", "16x2", "16x4", "16x3"});
-  return tree + (chance(60) ? "" : tree[1] == 'x' ? " block 12" : " block 64");
+  const char* block = tree[1] == 'x' ? " block 12" : tree == "16x3" ? " block 192" : " block 64";
+  return chance(60) ? tree : tree + block;
 }
 
 Value Generator::after_reduction(std::vector<Value> results, const Loops& rows) {

@@ -251,5 +251,35 @@ TEST(Fuse, AroundAnotherStep) {
   EXPECT_EQ(groups(p), 2u);
 }
 
+TEST(Fuse, FewLongRows) {
+  // x - max(x): a row of three blocks leaves threads without work, one of four is shared.
+  const auto decided = [](const char* length, const char* tree) {
+    std::string text = R"(
+  buffer %x: f32[2, LENGTH] input
+  buffer %h: f32[2]
+  buffer %y: f32[2, LENGTH] output
+  body top {
+    dims i0 < 2 | reduce r0 < LENGTH
+    v0 = load f32 %x[i0, r0]
+    v1 = reduce.max v0 over r0 tree TREE
+    store %h[i0], v1
+  }
+  body rest {
+    dims j0 < 2, j1 < LENGTH
+    v0 = load f32 %x[j0, j1]
+    v1 = load f32 %h[j0]
+    v2 = sub v0, v1
+    store %y[j0, j1], v2
+  })";
+    for (std::size_t at; (at = text.find("LENGTH")) != text.npos;) text.replace(at, 6, length);
+    text.replace(text.find("TREE"), 4, tree);
+    return decision(parse(text));
+  };
+  const std::string apart = "no: 2 rows are too few to share among threads";
+  EXPECT_EQ(decided("24576", "16x4 block 8192"), apart);
+  EXPECT_EQ(decided("100000", "16x4"), apart);
+  EXPECT_EQ(decided("24577", "16x4 block 8192"), "yes: same row; saves a read of %h");
+}
+
 }  // namespace
 }  // namespace coil

@@ -333,9 +333,11 @@ void print_memory(const Scope& s) {
   for (const Slot& slot : s.schedule.slots) slots.push_back(slot.bytes);
   print(str("  arena: {} bytes in {}; without sharing it would be {}\n", syms.text(syms.sum(slots)),
             plural(slots.size(), "slot"), syms.text(syms.sum(wanted))));
+  std::vector<std::string> scratch;
   for (std::size_t i = s.schedule.slots.size(); i < s.plan.slots.size(); ++i)
-    print(str("  {} bytes of scratch that launches of a kernel pass on\n",
-              runtime::to_text(s.plan.exprs[s.plan.slots[i]], s.plan.symbols)));
+    scratch.push_back(runtime::to_text(s.plan.exprs[s.plan.slots[i]], s.plan.symbols));
+  if (!scratch.empty())
+    print(str("  scratch that launches of a kernel pass on: {} bytes\n", list(scratch)));
 }
 
 void print_checks(const Plan& plan) {
