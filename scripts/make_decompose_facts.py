@@ -201,6 +201,14 @@ CASES = [
     ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), torch.tensor([3, 3]), 9, True, 1, None),
     ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), i(2, 4, high=9), 9, False, 2, None),
     ("_embedding_bag_per_sample_weights_backward", f(2, 4), f(9, 4), i(6, high=9), torch.tensor([0, 2]), i(6, high=2), 0),
+    # distances, counting, products of three, statistics of batches
+    ("adaptive_max_pool2d_backward", f(2, 3, 4, 3), f(2, 3, 9, 8), i(2, 3, 4, 3, high=72)), ("max_unpool2d", f(2, 3, 4, 4), torch.arange(16).view(4, 4).expand(2, 3, 4, 4).contiguous(), [8, 8]),
+    ("_cdist_backward", f(5, 3), f(5, 4), f(3, 4), 2.0, f(5, 3)), ("_pdist_backward", f(10), f(5, 4), 2.0, f(10)), ("_pdist_forward", f(5, 4), 1.0),
+    ("histc", f(7), 5), ("histc", f(2, 3, dtype=half), 4, 0, 1), ("histogram.bin_ct", f(7), 5), ("histogram.bins_tensor", f(7), f(4).sort()[0]),
+    ("_histogramdd_from_bin_cts", f(7, 2), [3, 4]), ("_histogramdd_bin_edges", f(7, 2), [3, 4]),
+    ("_trilinear", f(2, 3), f(5, 3, 4), f(2, 4), [1, 3], [0], [1, 2], [2, 3]), ("_trilinear", i(2, 3), i(2, 3), i(3), [], [], [0], [1]), ("addbmm", i(3, 5), i(2, 3, 4), i(2, 4, 5)),
+    ("_batch_norm_with_update_functional", f(2, 3, 4), f(3), f(3), f(3), f(3), 0.1, 1e-5), ("native_batch_norm", f(2, 3, 4, dtype=half), None, None, None, None, True, 0.1, 1e-5),
+    ("native_batch_norm", f(2, 3, 4, dtype=half), f(3), f(3), f(3), f(3), True, 0.1, 1e-5),
 ]
 
 

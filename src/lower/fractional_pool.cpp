@@ -35,8 +35,9 @@ struct Fractional {
 Val begin_of(BodyBuilder& b, const Fractional& f, const Exprs& at, std::size_t k) {
   sym::Arena& syms = b.syms();
   const Expr image = f.lead == 2 ? at[0] : syms.constant(0);
-  // The samples of a plane are for its last dim first.
-  const Exprs which = {image, at[f.lead - 1], syms.constant(static_cast<i64>(f.n - 1 - k))};
+  // The samples of a plane are for its last dim first, those of a volume for its first.
+  const std::size_t number = f.n == 2 ? 1 - k : k;
+  const Exprs which = {image, at[f.lead - 1], syms.constant(static_cast<i64>(number))};
   const DType dtype = compute_dtype(b.lowering().dtype_of(f.samples));
   const Val sample = b.cast(b.load(f.samples, which), dtype);
   const Expr room = syms.sub(f.in.extents[f.lead + k], syms.constant(f.kernel.at(k)));

@@ -35,12 +35,10 @@ Table tap_table(Lowering& l, const Resample& r, std::size_t k, Expr out, MakeTap
   const Val zero = b.constant(r.dtype, 0);
   for (std::size_t j = 0; j < taps.size(); ++j) {
     Val weight = taps[j].weight;
-    for (std::size_t i = 0; i < taps.size(); ++i) {
-      if (i == j) continue;
-      const Val same = b.op(ScalarOp::eq, {places[i], places[j]});
-      weight =
-          i < j ? b.where(same, zero, weight) : b.add(weight, b.where(same, taps[i].weight, zero));
-    }
+    const auto same = [&](std::size_t i) { return b.op(ScalarOp::eq, {places[i], places[j]}); };
+    for (std::size_t i = j + 1; i < taps.size(); ++i)
+      weight = b.add(weight, b.where(same(i), taps[i].weight, zero));
+    for (std::size_t i = 0; i < j; ++i) weight = b.where(same(i), zero, weight);
     const Exprs place = {at, l.syms.constant(static_cast<i64>(j))};
     b.store(table.places, place, places[j]);
     b.store(table.weights, place, weight);

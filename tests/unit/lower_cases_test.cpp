@@ -93,6 +93,7 @@ Arg read_arg(Words& in, const Case& c) {
     return list;
   }
   const std::vector<i64> numbers = in.integers(count);
+  if (kind == "BL") return std::vector<bool>(numbers.begin(), numbers.end());
   if (kind == "TL") {
     std::vector<ValueId> list;
     for (i64 k : numbers)
