@@ -12,7 +12,8 @@ import torch
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
-         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
+         torch.complex64: "c64"}
 aten = torch.ops.aten
 
 
@@ -185,7 +186,8 @@ CASES = [
     ("linalg_pinv.atol_rtol_tensor", spd(2, 3), f(2), None, True), ("linalg_pinv.atol_rtol_tensor", f(2, 3, 4), f(2), f(2)),
     ("linalg_svd", f(2, 3, 5)), ("linalg_svdvals", f(2, 3, 5)), ("linalg_eigh", spd(3)), ("linalg_eigvalsh", spd(2, 3)),
     ("linalg_det", f(3, 3)), ("linalg_slogdet", f(2, 3, 3)), ("linalg_lu_factor", f(2, 3, 3)), ("linalg_ldl_factor", spd(3)),
-    ("matrix_exp", f(2, 3, 3)),
+    ("matrix_exp", f(2, 3, 3)), ("det", f(3, 3)), ("slogdet", f(3, 3)), ("inverse", f(3, 3)), ("linalg_eigvals", f(2, 3, 3)),
+    ("linalg_solve_ex", f(2, 4, 4), f(2, 4, 2)),
 ]
 
 
