@@ -13,6 +13,8 @@ import torch
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
          torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool", torch.complex64: "c64"}
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
+         torch.complex64: "c64"}
 aten = torch.ops.aten
 
 
@@ -209,6 +211,8 @@ CASES = [
     ("_trilinear", f(2, 3), f(5, 3, 4), f(2, 4), [1, 3], [0], [1, 2], [2, 3]), ("_trilinear", i(2, 3), i(2, 3), i(3), [], [], [0], [1]), ("addbmm", i(3, 5), i(2, 3, 4), i(2, 4, 5)),
     ("_batch_norm_with_update_functional", f(2, 3, 4), f(3), f(3), f(3), f(3), 0.1, 1e-5), ("native_batch_norm", f(2, 3, 4, dtype=half), None, None, None, None, True, 0.1, 1e-5),
     ("native_batch_norm", f(2, 3, 4, dtype=half), f(3), f(3), f(3), f(3), True, 0.1, 1e-5),
+    ("matrix_exp", f(2, 3, 3)), ("det", f(3, 3)), ("slogdet", f(3, 3)), ("inverse", f(3, 3)), ("linalg_eigvals", f(2, 3, 3)),
+    ("linalg_solve_ex", f(2, 4, 4), f(2, 4, 2)),
 ]
 
 

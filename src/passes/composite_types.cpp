@@ -26,6 +26,23 @@ Node node_over_inputs(const Graph& graph, const Node& node, Graph& scratch) {
   return out;
 }
 
+/// Conditions that the row found, but for those on what it computes itself: they come again, with
+/// their nodes, when the op is rewritten.
+void adopt_checks(Graph& graph, Graph& scratch, std::size_t inputs) {
+  sym::Arena& syms = *graph.syms;
+  std::vector<sym::Expr> known;
+  for (std::size_t i = 0; i < inputs; ++i)
+    for (sym::Expr e : scratch.type(ValueId(i)).shape) syms.variables(e, known);
+  for (std::size_t i = graph.checks.size(); i < scratch.checks.size(); ++i) {
+    std::vector<sym::Expr> used;
+    syms.variables(scratch.checks[i].condition, used);
+    const bool is_own = std::ranges::any_of(used, [&](sym::Expr v) {
+      return syms.var(v).role == sym::Role::Value && std::ranges::find(known, v) == known.end();
+    });
+    if (!is_own) graph.checks.push_back(std::move(scratch.checks[i]));
+  }
+}
+
 /// Variables of data-dependent sizes got their names in the scratch graph; in `graph` they need
 /// names of their own.
 void adopt_variables(Graph& graph, const Graph& scratch, std::size_t inputs,
@@ -68,7 +85,7 @@ Result<std::vector<Type>> types_of(Graph& graph, const Node& node) {
     return row(composite);
   });
   if (!results.ok()) return in_context(node.op, results.error());
-  graph.checks = std::move(scratch.checks);
+  adopt_checks(graph, scratch, inputs);
   std::vector<Type> types;
   for (ValueId v : *results) types.push_back(scratch.type(v));
   adopt_variables(graph, scratch, inputs, types);

@@ -96,7 +96,10 @@ Values solve_ex(Composite& c) {
   const Values lu = factor_lu(c, a);
   const ValueId x =
       c.call("linalg_lu_solve", {lu[0], lu[1], vector ? c.unsqueeze(b, -1) : b, left, false});
-  return {vector ? c.squeeze(x, {c.ndim(x) - 1}) : x, lu[0], lu[1], lu[2]};
+  if (!vector) return {x, lu[0], lu[1], lu[2]};
+  // Eager lays out a batch of vectors as one matrix.
+  const ValueId flat = c.squeeze(x, {c.ndim(x) - 1});
+  return {c.ndim(flat) > 1 ? by_columns(c, flat) : flat, lu[0], lu[1], lu[2]};
 }
 
 Values solve_ex_row(Composite& c) {

@@ -110,10 +110,9 @@ Status run_lu_solve(const Task& task) {
   for (i64 k = 0; k < n; ++k)
     if (pivots[k] < 1 || pivots[k] > n)
       return error("pivot {} is {}, expected 1 to {}", k, pivots[k], n);
-  for (i64 j = 0; j < n; ++j) {
-    for (i64 i = 0; i < j && transposed; ++i) std::swap(a(i, j), a(j, i));
-    for (i64 i = 0; i < n && conjugated; ++i) a(i, j) = conj(a(i, j));
-  }
+  for (i64 j = 0; j < n && transposed; ++j)
+    for (i64 i = 0; i < j; ++i) std::swap(a(i, j), a(j, i));
+  for (i64 i = 0; i < n * n && conjugated; ++i) a.data[i] = conj(a.data[i]);
   const auto swap_rows = [&](i64 k) {
     for (i64 j = 0; j < x.cols; ++j) std::swap(x(k, j), x(pivots[k] - 1, j));
   };
