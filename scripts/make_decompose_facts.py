@@ -213,6 +213,22 @@ CASES = [
     ("native_batch_norm", f(2, 3, 4, dtype=half), f(3), f(3), f(3), f(3), True, 0.1, 1e-5),
     ("matrix_exp", f(2, 3, 3)), ("det", f(3, 3)), ("slogdet", f(3, 3)), ("inverse", f(3, 3)), ("linalg_eigvals", f(2, 3, 3)),
     ("linalg_solve_ex", f(2, 4, 4), f(2, 4, 2)),
+    # gradients of random ops
+    ("rrelu_with_noise_backward", f(2, 3), f(2, 3), f(2, 3), 0.1, 0.3, True, False), ("rrelu_with_noise_backward", f(2, 3), f(2, 3), f(2, 3), 0.1, 0.3, False, False),
+]
+
+# Ops that draw: in coil's text they have a key.
+p = f(2, 3)
+RANDOM_CASES = [
+    ("rand", [2, 3]), ("rand", [4], torch.float64), ("rand", [4], half), ("randn", [2, 3]), ("randn", [4], torch.float16), ("rand_like", p), ("rand_like", f(2, 3, 4, order=(2, 0, 1))),
+    ("randn_like", f(2, 3, 4, 5, order=CL)), ("randn_like", f(2, 3, 4, 5), torch.float64), ("randint", 9, [2, 3]), ("randint", 9, [4], torch.int32), ("randint.low", -3, 9, [4]), ("randint.low", 0, 2**40, [4]),
+    ("randint.low", 0, 9, [4], torch.float32), ("randint_like", i(2, 3), 9), ("randint_like.low_dtype", f(2, 3, order=(1, 0)), -3, 9), ("randperm", 7), ("randperm", 7, torch.int32),
+    ("uniform", p), ("uniform", f(2, 3, dtype=half), -1.0, 4.0), ("normal_functional", p, 1.0, 2.0), ("normal.float_float", 1.0, 2.0, [4]), ("normal.Tensor_Tensor", f(2, 1), f(3)), ("normal.Tensor_float", f(2, 3, order=(1, 0))),
+    ("normal.float_Tensor", 1.0, p), ("log_normal", p), ("exponential", p, 2.0), ("exponential", f(3, dtype=torch.float64)), ("geometric", p, 0.3), ("geometric", i(4), 0.3), ("cauchy", p), ("random", i(4)), ("random", p), ("random.from", i(4), 2, 9),
+    ("random.to", i(4).to(torch.uint8), 9), ("bernoulli", p), ("bernoulli", f(2, 3, order=(1, 0))), ("bernoulli.p", f(2, 3, order=(1, 0)), 0.3), ("bernoulli.p", i(4), 0.3), ("bernoulli.Tensor", f(2, 3, order=(1, 0)), f(3)), ("multinomial", p, 2), ("multinomial", f(4), 6, True),
+    ("native_dropout", f(2, 3, 4, 5, order=CL), 0.5, True), ("dropout", p, 0.5, True), ("dropout", p, 1.0, True), ("feature_dropout", f(2, 3, 4), 0.5, True), ("alpha_dropout", p, 0.5, True), ("feature_alpha_dropout", f(2, 3, 4), 0.5, True),
+    ("rrelu", p, 0.1, 0.3, True), ("rrelu_with_noise_functional", p, p, 0.1, 0.3, True), ("rrelu_with_noise_functional", p, p, 0.1, 0.3, False),
+    ("scaled_dot_product_attention", f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8), None, 0.5), ("scaled_dot_product_attention", f(2, 4, 5, 8), f(2, 2, 5, 8), f(2, 2, 5, 8), None, 0.5, True, None, True),
 ]
 
 
@@ -258,7 +274,7 @@ def split_args(schema, args):
     return positional, keywords
 
 
-def case_line(number, op, args):
+def case_line(number, op, args, draws):
     name, _, overload = op.partition(".")
     target = getattr(getattr(aten, name), overload or "default")
     positional, keywords = split_args(target._schema, args)
@@ -266,6 +282,9 @@ def case_line(number, op, args):
     results = list(result) if isinstance(result, (list, tuple)) else [result]
     text = Text()
     words = [text.of(v) for v in positional] + [f"{k}={text.of(v)}" for k, v in keywords.items()]
+    if draws:
+        text.inputs.append("%key: i64[2]")
+        words.append("random_key=%key")
     outs = ", ".join(f"%r{i}" for i in range(len(results)))
     graph = f"graph g{number}({', '.join(text.inputs)}) {{ {outs} = {op}({', '.join(words)}) return {outs} }}"
     return f"{graph} -> {'; '.join(type_text(r) for r in results)}"
@@ -274,9 +293,9 @@ def case_line(number, op, args):
 def main():
     torch.manual_seed(0)
     lines, failures = [], []
-    for n, case in enumerate(CASES):
+    for n, case in enumerate([*CASES, *RANDOM_CASES]):
         try:
-            lines.append(case_line(n, case[0], case[1:]))
+            lines.append(case_line(n, case[0], case[1:], n >= len(CASES)))
         except Exception as e:  # all wrong cases are listed at once
             failures.append(f"{case[0]}: {str(e).splitlines()[0]}")
     if failures:

@@ -266,11 +266,14 @@ ValueId succeeds(Composite& c, const Place& place, double p) {
 Values bernoulli(Composite& c) {
   const ValueId self = c.self();
   const DType dtype = c.dtype(self);
-  if (c.op() == "bernoulli.p") return {c.to(succeeds(c, place_like(c, self), c.real("p")), dtype)};
-  const ValueId given = c.op() == "bernoulli" ? self : c.tensor("p");
+  if (c.op() == "bernoulli.p")
+    return {c.to(succeeds(c, contiguous_place(c, c.shape(self)), c.real("p")), dtype)};
+  const bool is_own = c.op() == "bernoulli";  // the probabilities are the tensor's own elements
+  const ValueId given = is_own ? self : c.tensor("p");
+  const Place place = is_own ? contiguous_place(c, c.shape(self)) : place_like(c, self);
   const DType work = working_dtype(c.dtype(given));
   const ValueId p = c.expand(c.to(given, work), c.shape(self));
-  return {c.to(c.call("lt.Tensor", {fraction(c, place_like(c, self), work), p}), dtype)};
+  return {c.to(c.call("lt.Tensor", {fraction(c, place, work), p}), dtype)};
 }
 
 /// Elements of weight 0 never come up. Without replacement: the largest of p / exponential numbers
