@@ -3,7 +3,7 @@
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from coil.compiler import compile_graph
+from coil.compiler import Dtypes, compile_graph
 from coil.decompositions import decompositions
 from coil.options import from_torch
 
@@ -17,8 +17,10 @@ def compile_both(gm, example_inputs, options, report=None):
     """AOT Autograd resolves what autograd and tensor subclasses are; coil gets plain graphs, with
     writes to inputs as the last nodes, and decomposes them itself."""
 
+    dtypes = Dtypes()
+
     def compiler(module, _inputs):
-        return compile_graph(module, options, report)
+        return compile_graph(module, options, report, dtypes)
 
     backend = aot_autograd(
         fw_compiler=compiler,

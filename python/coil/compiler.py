@@ -1,5 +1,6 @@
 """From an FX graph of AOT Autograd to something that can be called."""
 
+import re
 import time
 
 import torch
@@ -9,9 +10,36 @@ from coil.fx import Document
 from coil.session import session
 
 
-def compile_graph(module, options, report=None):
+# Where coil's rules, which follow what eager does, and torch's fake run differ.
+DIFFERENCE = re.compile(r"(\S+) = .*: coil finds (\w+)\[")
+FLOATS = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
+
+
+class Dtypes:
+    """Dtypes of values that a forward graph keeps for its backward graph, where torch's fake run states others
+    than eager and coil have: statistics of a batch norm of half floats with float32 weights."""
+
+    def __init__(self):
+        self.by_name = {}
+
+    def learn(self, program):
+        for text in program.type_differences:
+            found = DIFFERENCE.match(text)
+            if found and found[2] in FLOATS:
+                self.by_name[found[1]] = FLOATS[found[2]]
+
+    def apply(self, module):
+        for node in module.graph.find_nodes(op="placeholder"):
+            dtype = self.by_name.get(node.name)
+            if dtype is not None and node.meta["val"].dtype != dtype:
+                node.meta["val"] = node.meta["val"].to(dtype)
+
+
+def compile_graph(module, options, report=None, dtypes=None):
     """Compiles a functional ATen graph; the result takes its placeholders' values as one list.
-    `report` is called with a GraphReport."""
+    `report` is called with a GraphReport; `dtypes` goes from a forward graph to its backward graph."""
+    dtypes = dtypes or Dtypes()
+    dtypes.apply(module)
     start = time.perf_counter()
     document = Document(module)
     written = time.perf_counter()
@@ -20,6 +48,7 @@ def compile_graph(module, options, report=None):
     read = time.perf_counter()
     if program.missing:
         raise UnsupportedError(program.missing)
+    dtypes.learn(program)
     compiled = here.compile(program, options._table, document.passed)
     if report is not None:
         from coil.api import GraphReport

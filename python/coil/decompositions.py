@@ -12,6 +12,7 @@ from torch._decomp import core_aten_decompositions, global_decomposition_table
 
 from coil import _coil
 from coil.chunked_loss import chunked_loss_ops
+from coil.formulas import formulas
 from coil.list_ops import list_ops
 
 
@@ -26,6 +27,7 @@ def decompositions():
 @functools.lru_cache(maxsize=None)
 def torch_ops():
     table = {op: f for op, f in core_aten_decompositions().items() if not has_op(op)}
+    table.update((op, f) for op, f in formulas().items() if not has_op(op))
     table.update(list_ops())
     table.update(prims())
     table.update(chunked_loss_ops())

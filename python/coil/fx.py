@@ -286,7 +286,7 @@ class GraphWriter:
         places = {n: i for i, n in enumerate(self.module.graph.find_nodes(op="placeholder"))}
         results = node.args[0]
         results = results if isinstance(results, (tuple, list)) else (results,)
-        self.passed = [places.get(r, -1) if isinstance(r, Node) else -1 for r in results]
+        self.passed = [places.get(written_to(r), -1) for r in results]
         return [self.argument(r) for r in results]
 
 
@@ -313,6 +313,13 @@ def views(target):
 
 def memory_of(node):
     return node.meta["val"].untyped_storage()._cdata
+
+
+def written_to(value):
+    """The tensor that a value is: a write to a tensor gives that tensor."""
+    while isinstance(value, Node) and value.target is torch.ops.aten.copy_.default:
+        value = value.args[0]
+    return value if isinstance(value, Node) else None
 
 
 def is_number(value):

@@ -1,0 +1,37 @@
+"""Backward formulas that neither torch's core table nor coil has: compiled, beside eager."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("coil")
+
+from torch.nn import functional as F  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def gradient(function, x):
+    x = x.clone().requires_grad_()
+    y = function(x)
+    y.backward(torch.arange(1.0, y.numel() + 1).view(y.shape).to(y.dtype))
+    return x.grad
+
+
+@pytest.mark.parametrize(
+    "shape, padding", [((2, 3, 5), (2, 1)), ((2, 1, 4, 6), (0, 3, 2, 5)), ((1, 2, 3, 1, 2), (1, 2, 3, 0, 0, 1))]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_replication_pad_backward(shape, padding, dtype):
+    x = torch.randn(shape, dtype=dtype)
+
+    def padded(x):
+        return F.pad(x, padding, mode="replicate")
+
+    found = gradient(torch.compile(padded, backend="coil", fullgraph=True), x)
+    expected = gradient(padded, x.double())
+    tolerance = {"rtol": 1.6e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(found, expected.to(dtype), **tolerance)
