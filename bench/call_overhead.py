@@ -30,19 +30,19 @@ def best_us(function):
 def compiled_of(function, tensors, dynamic):
     """(the function that torch.compile makes, coil's own callable inside of it)."""
     import coil.backend
-    from coil import compiler
+    from coil import freezing
 
     seen = []
 
     def keeping(*args):
-        seen.append(compiler.compile_graph(*args))
+        seen.append(freezing.compile_frozen(*args))
         return seen[-1]
 
-    coil.backend.compile_graph = keeping
+    coil.backend.compile_frozen = keeping
     torch._dynamo.reset()
     compiled = torch.compile(function, backend="coil", dynamic=dynamic)
     compiled(*tensors)
-    coil.backend.compile_graph = compiler.compile_graph
+    coil.backend.compile_frozen = freezing.compile_frozen
     return compiled, seen[0]
 
 

@@ -41,6 +41,7 @@ def load(path, options=None):
     """Compiles a .pt2 file, or one of coil's texts."""
     chosen = options if isinstance(options, Options) else Options(options)
     program = _coil.load(os.fspath(path))
+    program.set_random_seed(int(chosen.get("seed", "0")))
     return CompiledModel(session(chosen).compile(program, chosen._table))
 
 
@@ -74,27 +75,83 @@ class GraphReport:
 
 
 class Report(list):
-    """A GraphReport of each graph, in the order in which they were compiled."""
+    """A GraphReport of each graph, in the order in which they were compiled. `fallbacks` counts the
+    ops that torch runs; `timing`, where it was asked for, says where the first call's time went, in
+    milliseconds by name."""
 
-    seconds = 0.0  # the whole first call
+    def __init__(self):
+        super().__init__()
+        self.seconds = 0.0  # the whole first call
+        self.fallbacks = {}
+        self.timing = {}
 
     def __str__(self):
-        parts = [f"graph {i}: {graph}" for i, graph in enumerate(self)]
-        return "\n".join([f"{len(self)} graphs, {self.seconds:.2f} s for the first call", *parts])
+        lines = [f"{len(self)} graphs, {self.seconds:.2f} s for the first call"]
+        lines += [f"  {name:24} {ms:9.2f} ms" for name, ms in self.timing.items()]
+        lines += [f"  {count}x {op} is run by torch" for op, count in self.fallbacks.items()]
+        return "\n".join([*lines, *(f"graph {i}: {graph}" for i, graph in enumerate(self))])
 
 
-def explain(function, *args, options=None, dynamic=None, **kwargs):
+class Clock:
+    """Sums of milliseconds by name."""
+
+    def __init__(self):
+        self.ms = {}
+
+    def timed(self, name, function):
+        def run(*args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.ms[name] = self.ms.get(name, 0.0) + 1e3 * (time.perf_counter() - start)
+
+        return run
+
+
+def explain(function, *args, options=None, dynamic=None, timing=False, **kwargs):
     """Compiles `function` (or a module) afresh, calls it once, and says what became of it."""
     from coil import backend
 
-    report = Report()
+    report, clock = Report(), Clock()
     chosen = options if isinstance(options, Options) else Options(options)
+    before = counted_fallbacks()
 
     def reporting(gm, example_inputs):
-        return backend.compile_both(gm, example_inputs, chosen, report.append)
+        watch = backend.Watch(report.append, clock if timing else None)
+        compiled = backend.compile_both(gm, example_inputs, chosen, watch)
+        return clock.timed("calls", compiled)
 
     torch._dynamo.reset()
     start = time.perf_counter()
-    torch.compile(function, backend=reporting, dynamic=dynamic)(*args, **kwargs)
+    whole = torch.compile(function, backend=clock.timed("backend", reporting), dynamic=dynamic)
+    whole(*args, **kwargs)
     report.seconds = time.perf_counter() - start
+    after = counted_fallbacks()
+    report.fallbacks = {op: n - before.get(op, 0) for op, n in after.items() if n != before.get(op, 0)}
+    if timing:
+        report.timing = stages_of(1e3 * report.seconds, clock.ms, report)
     return report
+
+
+def counted_fallbacks():
+    prefix = "fallback "
+    counts = torch._dynamo.utils.counters["coil"]
+    return {k.removeprefix(prefix): n for k, n in counts.items() if k.startswith(prefix)}
+
+
+def stages_of(total, spent, graphs):
+    """Where a call that compiles spends its time. `compile` is the C++ compiler, or the look-up of
+    its objects. Graphs that are compiled when they are called (frozen weights) are part of no call."""
+    backend, calls, coil_ms = (spent.get(name, 0.0) for name in ("backend", "calls", "coil"))
+    stages = {"dynamo": total - backend - calls, "aot": backend - coil_ms}
+    own = 0.0
+    for graph in graphs:
+        for name, ms in graph.stage_ms:
+            stages[name] = stages.get(name, 0.0) + ms
+            own += ms
+    # What is left of coil's part, and what the calls did not spend on compiling frozen graphs.
+    inside = max(own - coil_ms, 0.0)
+    stages["other"] = max(coil_ms - own, 0.0)
+    stages["run"] = calls - inside
+    return stages

@@ -5,7 +5,9 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from coil.compiler import Dtypes, compile_graph
 from coil.decompositions import decompositions
+from coil.freezing import compile_frozen
 from coil.options import from_torch
+from coil.randomness import give_keys
 
 
 def coil(gm, example_inputs, *, mode=None, options=None, name=None):
@@ -13,18 +15,40 @@ def coil(gm, example_inputs, *, mode=None, options=None, name=None):
     return compile_both(gm, example_inputs, from_torch(mode, options))
 
 
-def compile_both(gm, example_inputs, options, report=None):
+class Watch:
+    """Who is told of each compiled graph, and the clock that measures coil's part."""
+
+    def __init__(self, report=None, clock=None):
+        self.report, self.clock = report, clock
+
+    def timed(self, name, function):
+        return function if self.clock is None else self.clock.timed(name, function)
+
+
+def compile_both(gm, example_inputs, options, watch=None):
     """AOT Autograd resolves what autograd and tensor subclasses are; coil gets plain graphs, with
     writes to inputs as the last nodes, and decomposes them itself."""
+    watch = watch or Watch()
+    report = watch.report
 
     dtypes = Dtypes()
 
     def compiler(module, _inputs):
-        return compile_graph(module, options, report, dtypes)
+        return watch.timed("coil", compile_graph)(module, options, report, dtypes)
+
+    def inference(module, _inputs):
+        return watch.timed("coil", compile_frozen)(module, options, report)
+
+    def partition(joint, inputs, **more):
+        # What a forward pass draws, its backward pass must draw again.
+        if not options.flag("fallback_random"):
+            give_keys(joint)
+        return min_cut_rematerialization_partition(joint, inputs, **more)
 
     backend = aot_autograd(
         fw_compiler=compiler,
-        partition_fn=min_cut_rematerialization_partition,
+        inference_compiler=inference if options.flag("freezing") else compiler,
+        partition_fn=partition,
         decompositions=decompositions,
         keep_inference_input_mutations=True,
     )

@@ -2,7 +2,14 @@
 
 from coil._coil import CoilError, CompileError, RunError
 
-__all__ = ["CoilError", "CompileError", "OptionError", "RunError", "UnsupportedError"]
+__all__ = [
+    "CoilError",
+    "CompileError",
+    "FallbackWarning",
+    "OptionError",
+    "RunError",
+    "UnsupportedError",
+]
 
 
 class OptionError(CoilError, ValueError):
@@ -20,3 +27,7 @@ class UnsupportedError(CompileError):
             rows.append(f"{name} ({count}x{', first at ' + place if place else ''})")
         verb = "op is" if len(rows) == 1 else "ops are"
         super().__init__(f"{len(rows)} {verb} not supported: {', '.join(rows)}")
+
+
+class FallbackWarning(UserWarning):
+    """Ops that torch runs inside of a compiled graph, where options={"fallback": "allow"} lets it."""

@@ -12,6 +12,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from coil.errors import CompileError
+from coil.randomness import keyed
 
 # The schema's numbers of dtypes, memory formats and layouts.
 DTYPES = {
@@ -45,20 +46,26 @@ OTHER_LAYOUT = 1
 
 
 class Document:
-    """One graph as JSON, with the tensors that it holds."""
+    """One graph as JSON, with the tensors that it holds: its constants, and the `frozen` ones, by
+    the name of the placeholder whose place they take."""
 
-    def __init__(self, module):
+    def __init__(self, module, frozen=None):
         self.constants = []  # tensors
         self.names = []  # of them
+        self.frozen = frozen or {}
         self.ranges = {}
         self.exprs = {}  # SymPy expression to JSON
-        writer = GraphWriter(self, module)
+        self.bound = bound_symbols(module)
+        writer = GraphWriter(self, module, self.frozen)
         self.graph = writer.write()
         self.passed = writer.passed
+        here = {n.name for n in module.graph.find_nodes(op="placeholder")}
+        self.frozen = {name: t for name, t in self.frozen.items() if name in here}
 
     def text(self):
+        names = [*self.names, *self.frozen]
         return json.dumps(
-            {"graph": self.graph, "range_constraints": self.ranges, "constants": self.names}
+            {"graph": self.graph, "range_constraints": self.ranges, "constants": names}
         )
 
     def number(self, value):
@@ -78,7 +85,7 @@ class Document:
     def expression(self, expr, node):
         if isinstance(expr, (sympy.Integer, int)):
             return {"as_int": int(expr)}
-        content = {"expr_str": sympy.srepr(expr)}
+        content = {"expr_str": sympy.srepr(expr.xreplace(self.bound))}
         if isinstance(expr, sympy.Symbol) and isinstance(node.hint, int):
             content["hint"] = {"as_int": node.hint}
         for symbol in expr.free_symbols:
@@ -86,13 +93,14 @@ class Document:
         return {"as_expr": content}
 
     def add_range(self, symbol, shape_env):
-        if str(symbol) in self.ranges:
+        name = str(self.bound.get(symbol, symbol))
+        if name in self.ranges:
             return
         bounds = shape_env.var_to_range.get(symbol)
         low = high = None
         if bounds is not None and bounds.is_int:
             low, high = (int(b) if b.is_Integer else None for b in (bounds.lower, bounds.upper))
-        self.ranges[str(symbol)] = {"min_val": low, "max_val": high}
+        self.ranges[name] = {"min_val": low, "max_val": high}
 
     def tensor_meta(self, tensor):
         if tensor.dtype not in DTYPES:
@@ -108,12 +116,21 @@ class Document:
         }
 
 
+def bound_symbols(module):
+    """Sizes that came from data before this graph, and that its inputs have: in it, they are sizes
+    like any other, whose names begin with s."""
+    values = [n.meta.get("val") for n in module.graph.find_nodes(op="placeholder")]
+    sizes = [s for v in values for s in (v.shape if isinstance(v, torch.Tensor) else [v])]
+    symbols = {x for s in sizes if isinstance(s, torch.SymInt) for x in s.node.expr.free_symbols}
+    return {x: sympy.Symbol(f"s_{x}", integer=True) for x in symbols if str(x).startswith("u")}
+
+
 class GraphWriter:
     """One GraphModule; sub-graphs of control flow have a writer of their own."""
 
-    def __init__(self, document, module):
-        self.document = document
-        self.module = module
+    def __init__(self, document, module, frozen=()):
+        self.document, self.module = document, module
+        self.frozen = frozen  # names of placeholders that are no inputs
         self.tensors, self.ints, self.floats, self.bools = {}, {}, {}, {}
         self.names = {}  # Node to the name of its value: a getitem's is its tuple's part
         self.inputs, self.nodes = [], []
@@ -161,7 +178,9 @@ class GraphWriter:
 
     def add_input(self, node):
         self.names[node] = node.name
-        self.inputs.append(self.define(node.name, node.meta.get("val")))
+        argument = self.define(node.name, node.meta.get("val"))
+        if node.name not in self.frozen:
+            self.inputs.append(argument)
 
     def attribute(self, node):
         value = self.module
@@ -191,11 +210,14 @@ class GraphWriter:
             outputs = [self.define(name, part) for name, part in zip(parts, value)]
         else:
             outputs = [] if value is None else [self.define(node.name, value)]
+        named = dict(node.kwargs)
+        if node.target is keyed:
+            _, named["random_key"], named["random_op"], *args = args
         written = {
             "name": node.name,
-            "target": target_name(node.target),
+            "target": target_name(node),
             "inputs": [{"name": "", "arg": self.argument(a)} for a in args]
-            + [{"name": k, "arg": self.argument(v)} for k, v in node.kwargs.items()],
+            + [{"name": k, "arg": self.argument(v)} for k, v in named.items()],
             "outputs": outputs,
             "metadata": metadata(node),
         }
@@ -283,7 +305,9 @@ class GraphWriter:
         return {"as_string": repr(values)}
 
     def outputs(self, node):
-        places = {n: i for i, n in enumerate(self.module.graph.find_nodes(op="placeholder"))}
+        taken = self.module.graph.find_nodes(op="placeholder")
+        taken = [n for n in taken if n.name not in self.frozen]
+        places = {n: i for i, n in enumerate(taken)}
         results = node.args[0]
         results = results if isinstance(results, (tuple, list)) else (results,)
         self.passed = [places.get(written_to(r), -1) for r in results]
@@ -344,7 +368,12 @@ def part_names(node, count):
     return names
 
 
-def target_name(target):
+def target_name(node):
+    """The op of a node as torch.export writes it. A node that only stands around an op, to give it
+    a key or to take its writes out, has that op's name."""
+    target = node.target
+    if target is keyed or str(target) in ("auto_functionalized", "auto_functionalized_v2"):
+        target = node.args[0]
     if isinstance(target, torch._ops.OpOverload):
         return f"torch.ops.{target}"
     if isinstance(target, torch._ops.HigherOrderOperator):

@@ -15,6 +15,7 @@
 #include "import/functionalize.h"
 #include "import/fx.h"
 #include "import/pt2.h"
+#include "ops/schema.h"
 #include "passes/passes.h"
 
 namespace coil::python {
@@ -57,9 +58,36 @@ Storage storage_of(const Torch& torch, nb::handle object) {
   return inline_storage({t.data, bytes});
 }
 
-Program import_graph(const Session& session, const std::string& document, const nb::list& tensors) {
+/// The same without a copy: the tensor lives as long as the storage does.
+Storage shared_storage(const Torch& torch, nb::handle object) {
+  runtime::Tensor t;
+  torch.view(object.ptr(), t);
+  Storage storage;
+  storage.source = StorageSource::File;  // texts do not show the elements
+  storage.file = "torch";
+  storage.bytes = must(runtime::span_elements(t.shape, t.strides)) * size_of(t.dtype);
+  storage.data = t.data;
+  const auto release = [](PyObject* tensor) {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire held;
+    Py_DECREF(tensor);
+  };
+  storage.owner = std::shared_ptr<PyObject>(object.inc_ref().ptr(), release);
+  return storage;
+}
+
+/// Ctrl-C while coil compiled, which also ends the compilers that it had started, is what the
+/// caller hears of, and not that they failed.
+void check_signals() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// `copied` and `shared`: the tensors that the document's constants name, in that order.
+Program import_graph(const Session& session, const std::string& document, const nb::list& copied,
+                     const nb::list& shared) {
   std::vector<Storage> constants;
-  for (nb::handle tensor : tensors) constants.push_back(storage_of(*session.torch, tensor));
+  for (nb::handle tensor : copied) constants.push_back(storage_of(*session.torch, tensor));
+  for (nb::handle tensor : shared) constants.push_back(shared_storage(*session.torch, tensor));
   const nb::gil_scoped_release free;
   FxProgram read = must(import_fx(document, std::move(constants), &composite_rules()));
   Program out;
@@ -76,12 +104,14 @@ Program load_file(const std::string& path) {
 
 std::unique_ptr<Callable> compile_program(const Session& session, const Program& program,
                                           const Options& options, std::vector<int> passed) {
-  std::shared_ptr<Compilation> compilation;
+  std::optional<Result<std::shared_ptr<Compilation>>> compilation;
   {
     const nb::gil_scoped_release free;
-    compilation = must(compile(program.model, options, session.environment));
+    compilation = compile(program.model, options, session.environment);
   }
-  return std::make_unique<Callable>(session.torch, std::move(compilation), std::move(passed));
+  check_signals();
+  return std::make_unique<Callable>(session.torch, must(std::move(*compilation)),
+                                    std::move(passed));
 }
 
 std::string graph_text(const Program& program) {
@@ -128,8 +158,10 @@ NB_MODULE(_coil, m) {
           [](Session* self, const std::string& search_path, const std::string& cache_dir,
              int threads) { new (self) Session(make_session(search_path, cache_dir, threads)); },
           nb::arg("search_path"), nb::arg("cache_dir"), nb::arg("threads"))
-      .def("import_graph", &import_graph, nb::arg("document"), nb::arg("constants"),
-           "Reads an FX graph written as JSON.")
+      .def("import_graph", &import_graph, nb::arg("document"), nb::arg("copied"),
+           nb::arg("shared") = nb::list(),
+           "Reads an FX graph written as JSON. The constants that it names are first those of "
+           "`copied`, then those of `shared`, whose memory is used where it lies.")
       .def("compile", &compile_program, nb::arg("program"), nb::arg("options"),
            nb::arg("passed") = std::vector<int>(),
            "`passed`: by result, the argument that is returned in its place, or -1.");
@@ -145,10 +177,16 @@ NB_MODULE(_coil, m) {
           "Ops that coil has not: name, first place, uses.")
       .def_prop_ro("type_differences", [](const Program& p) { return p.model.type_differences; })
       .def_prop_ro("warnings", [](const Program& p) { return p.model.warnings; })
+      .def(
+          "set_random_seed", [](Program& p, u64 seed) { set_random_seed(p.model, seed); },
+          nb::arg("seed"), "Of the random numbers that a file's program draws.")
       .def("text", &graph_text, "coil's text of the graph.");
   m.def(
       "has_op", [](const std::string& op) { return can_import(op, composite_rules()); },
       nb::arg("op"), "Whether coil takes this op of ATen: \"add.Tensor\", \"relu\".");
+  m.def(
+      "is_random", [](const std::string& op) { return ops::is_random(op); }, nb::arg("op"),
+      "Whether this op of ATen draws random numbers that coil makes.");
   m.def("load", &load_file, nb::arg("path"), "Reads a .pt2 file or coil's text.");
 
   nb::class_<Callable>(m, "Callable", nb::dynamic_attr(), "A compiled graph.")
