@@ -133,7 +133,17 @@ Result<Types> padded(const Call& call, const Sizes& pad) {
   return Types{std::move(out)};
 }
 
-Result<Types> constant_pad(const Call& call) { return padded(call, call.sizes("pad")); }
+/// Where nothing is added, eager clones what is left.
+Result<Types> constant_pad(const Call& call) {
+  Types out = COIL_TRY(padded(call, call.sizes("pad")));
+  const bool only_cuts = std::ranges::all_of(
+      call.sizes("pad"), [&](sym::Expr e) { return call.syms.as_const(e).value_or(1) <= 0; });
+  if (!only_cuts) return out;
+  Type left = call.self();
+  left.shape = out[0].shape;
+  out[0].strides = strides_for(call.graph, left, MemoryFormat::Preserve);
+  return out;
+}
 Result<Types> edge_pad(const Call& call) {
   if (call.sizes("padding").size() / 2 >= call.self().ndim())
     return call.fail("{} has too few dims", text(call.syms, call.self()));

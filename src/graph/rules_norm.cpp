@@ -1,5 +1,7 @@
 // Normalisations with their statistics.
 
+#include <algorithm>
+
 #include "graph/rule.h"
 
 namespace coil {
@@ -90,6 +92,10 @@ template <bool training>
 Result<Types> batch_norm(const Call& call) {
   COIL_TRY(check_channels(call));
   const Type& input = call.tensor("input");
+  if (training && std::ranges::any_of(input.shape, [&](sym::Expr size) {
+        return known_value(call.graph, size, 0);
+      }))
+    return call.fail("has no elements to take statistics of");
   const Type stats =
       call.contiguous(statistics_dtype(call), {training ? input.shape[1] : call.number(0)});
   Types out = {normalised(call), stats, stats};

@@ -75,6 +75,14 @@ DType result_dtype(const Call& call, Promotes how, const Types& tensors) {
   COIL_UNREACHABLE();
 }
 
+/// Eager gives a few ops their operands in another order, of which the first decides where strides
+/// leave a choice.
+Sizes result_strides(const Call& call, Types tensors, const Sizes& shape) {
+  for (std::string_view op : {"leaky_relu_backward", "threshold_backward"})
+    if (call.op() == op && tensors.size() == 2) std::swap(tensors[0], tensors[1]);
+  return pointwise_strides(call.graph, tensors, shape);
+}
+
 template <Promotes how>
 Result<Types> pointwise(const Call& call) {
   Types tensors;
@@ -92,7 +100,7 @@ Result<Types> pointwise(const Call& call) {
   if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 &&
       first != DType::f64)
     return call.fail("there is no complex number with parts of {}", name(first));
-  Sizes strides = pointwise_strides(call.graph, tensors, *shape);
+  Sizes strides = result_strides(call, tensors, *shape);
   return Types{
       call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
 }

@@ -85,6 +85,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"squeeze.dim", &AliasOps::squeeze},
       {"squeeze.dims", &AliasOps::squeeze},
       {"diagonal", &AliasOps::diagonal},
+      {"linalg_diagonal", &AliasOps::diagonal},
       {"unfold", &AliasOps::unfold},
       {"chunk", &AliasOps::chunk},
       {"unsafe_chunk", &AliasOps::chunk},

@@ -191,8 +191,15 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in) {
   Expr place = args.has("storage_offset")
                    ? args.size("storage_offset")
                    : syms.substitute(address(syms, buffer.layout, in.index), at_zero);
-  for (std::size_t k = 0; k < vars.size(); ++k)
+  Expr last = place;
+  for (std::size_t k = 0; k < vars.size(); ++k) {
     place = syms.add(place, syms.mul(vars[k], strides.at(k)));
+    last = syms.add(last, syms.mul(syms.sub(extents[k], syms.constant(1)), strides.at(k)));
+  }
+  const auto reached = syms.as_const(last), elements = syms.as_const(syms.product(shape));
+  const bool is_empty = std::ranges::any_of(extents, [&](Expr e) { return syms.is_const(e, 0); });
+  if (!is_empty && reached && elements && *reached >= *elements)
+    return l.unsupported_case("it reaches past the memory of its base");
   const Exprs digits = unravel(syms, place, shape);
   Exprs index(buffer.shape.size(), syms.constant(0));
   for (std::size_t k = 0; k < order.size(); ++k) index[order[k].second] = digits[k];

@@ -37,8 +37,10 @@ Values flash_attention(Composite& c) {
                               c.arg("dropout_p"), c.flag("is_causal"), c.arg("scale"), false});
   const ValueId scores = attention_scores(c, compute_dtype(c.dtype(query)));
   const ValueId sums = c.call("logsumexp", {scores, Exprs{c.n(-1)}});
+  // A row that is masked as a whole has the sum 1 in eager's kernel.
+  const ValueId finite = c.where(c.ne(sums, -INFINITY), sums, 0);
   const ValueId rows_outside =
-      c.call("clone", {c.permute(sums, {0, 2, 1}), MemoryFormat::Contiguous});
+      c.call("clone", {c.permute(finite, {0, 2, 1}), MemoryFormat::Contiguous});
   return {out, c.permute(rows_outside, {0, 2, 1})};
 }
 

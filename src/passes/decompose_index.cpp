@@ -182,7 +182,7 @@ Values cross(Composite& c) {
   };
   const ValueId plus = c.mul(turned(both[0], -1), turned(both[1], -2));
   const ValueId minus = c.mul(turned(both[0], -2), turned(both[1], -1));
-  return {c.sub(plus, minus)};
+  return {c.contiguous(c.sub(plus, minus))};
 }
 
 /// The elements where the mask is true, in order, take the first elements of the source.

@@ -22,6 +22,7 @@ Values l1_loss(Composite& c) {
 /// Squares below a distance of `bound`, straight lines above.
 Values smooth_l1_loss(Composite& c) {
   const double beta = c.real("beta");
+  if (beta < 0) c.fail("beta must not be negative");
   const ValueId distance = c.call("abs", {c.sub(c.self(), c.tensor("target"))});
   if (beta == 0) return {reduced(c, distance, c.fixed("reduction"))};
   const ValueId square = c.div(c.mul(c.mul(distance, 0.5), distance), beta);
