@@ -24,7 +24,7 @@ scripts/build.sh ci
 # With the flags of build-ci, whose objects ccache then knows.
 scripts/install_python.sh "$venv" --config-settings=cmake.build-type=Dev \
   --config-settings=cmake.define.COIL_WERROR=ON
-COIL=$PWD/build-ci/coil "$venv/bin/python" -m pytest -q -ra "${suites[@]}" \
+COIL=$PWD/build-ci/coil "$venv/bin/python" -m pytest -q -ra -n "${JOBS:-$(nproc)}" --dist worksteal "${suites[@]}" \
   </dev/null 2>&1 | tee "$log" || status=$?
 # 5: nothing was collected, which is not a failure.
 ((status == 5)) && status=0
