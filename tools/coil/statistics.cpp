@@ -29,11 +29,14 @@ class Counter {
   void count(const Plan& plan) {
     const Frame frame(plan, context_);
     if (const Result<i64> bytes = frame.arena_bytes(); bytes.ok()) out_.arena_bytes += *bytes;
+    std::set<u32> of_kernel;  // buffers of the launches of one kernel: each counts once
     for (const PlanStep& step : plan.run) {
       std::set<u32> buffers;
       if (const auto* l = std::get_if<Launch>(&step)) {
         out_.kernels += !l->follows;
-        buffers.insert(l->buffers.begin(), l->buffers.end());
+        if (!l->follows) of_kernel.clear();
+        for (u32 b : l->buffers)
+          if (of_kernel.insert(b).second) buffers.insert(b);
       } else if (const auto* c = std::get_if<Call>(&step)) {
         ++out_.calls;
         for (const PlanOperand& o : c->operands) buffers.insert(o.buffer);
