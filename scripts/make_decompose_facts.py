@@ -12,7 +12,8 @@ import torch
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
-         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool"}
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
+         torch.complex64: "c64", torch.complex128: "c128"}
 aten = torch.ops.aten
 
 
@@ -31,6 +32,10 @@ def i(*shape, high=3):
 
 def b(*shape):
     return torch.rand(*shape) > 0.5
+
+
+def z(*shape, dtype=torch.complex64):
+    return torch.rand(*shape, dtype=dtype)
 
 
 CL = (0, 2, 3, 1)  # channels_last
@@ -162,6 +167,19 @@ CASES = [
     # attention and cells
     ("_scaled_dot_product_flash_attention_for_cpu", f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8)), ("lstm_cell", f(2, 3), [f(2, 4), f(2, 4)], f(16, 3), f(16, 4), f(16), f(16)), ("gru_cell", f(2, 3), f(2, 4), f(12, 3), f(12, 4)),
     ("rnn_tanh_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4), f(4), f(4)), ("rnn_relu_cell", f(2, 3), f(2, 4), f(4, 3), f(4, 4)), ("cdist", f(5, 3), f(4, 3)), ("cdist", f(2, 5, 3), f(2, 4, 3), 1.0),
+    # Fourier transforms
+    ("fft_fft", z(3, 8)), ("fft_fft", f(3, 8), 5), ("fft_fft", i(3, 8), 11, 0, "ortho"), ("fft_ifft", z(3, 8), None, 0, "forward"),
+    ("fft_ifft", f(3, 8)), ("fft_rfft", f(3, 8)), ("fft_rfft", f(2, 7, 4, order=(1, 0, 2)), None, 1), ("fft_ihfft", f(3, 8), 6),
+    ("fft_irfft", z(3, 5)), ("fft_irfft", z(3, 5), 7), ("fft_irfft", f(3, 5), 12, 0), ("fft_hfft", z(3, 5)), ("fft_hfft", b(3, 5), 9),
+    ("fft_fft2", z(2, 4, 6)), ("fft_fft2", f(2, 4, 6), [3, 8]), ("fft_ifft2", z(2, 4, 6), None, [0, 2], "ortho"),
+    ("fft_fftn", z(2, 4, 6)), ("fft_fftn", f(2, 4, 6), [5, -1]), ("fft_ifftn", z(2, 4, 6), None, [2, 0]),
+    ("fft_rfft2", f(2, 4, 6)), ("fft_rfftn", f(2, 4, 6), [3, 3], [2, 1]), ("fft_ihfft2", f(2, 4, 6)), ("fft_ihfftn", f(2, 4, 6)),
+    ("fft_ihfftn", f(2, 4, 6), None, [1]), ("fft_irfft2", z(2, 4, 4)), ("fft_irfftn", z(2, 4, 4), [4, 5], [0, 1]),
+    ("fft_hfft2", z(2, 4, 4)), ("fft_hfftn", z(2, 4, 4)), ("fft_hfftn", z(2, 4, 4), None, [1]),
+    ("fft_fftshift", f(3, 4)), ("fft_ifftshift", f(3, 5), [1]), ("fft_fftfreq", 7, 0.5), ("fft_rfftfreq", 8),
+    ("stft", f(2, 40), 8, 3, 6, f(6), False, True, True), ("stft.center", f(40), 8, 2, None, None, True, "reflect", True, None, False),
+    ("stft.center", z(2, 40), 8, 4, 8, f(8), False, "reflect", False, None, True), ("istft", z(2, 5, 9), 8, 4, 8, f(8)),
+    ("istft", z(8, 9), 8, 2, None, None, False, False, False, 30, True), ("unfold_backward", f(2, 5, 3, 4), [2, 12, 3], 1, 4, 2),
 ]
 
 

@@ -34,6 +34,7 @@ NodeKind kind_of(const LoopProgram& program, const Structured& node) {
   if (std::holds_alternative<Attention>(node.attrs)) return NodeKind::Attention;
   if (const auto* sort = std::get_if<Sort>(&node.attrs))
     return sort->is_topk ? NodeKind::Topk : NodeKind::Sort;
+  if (std::holds_alternative<Fft>(node.attrs)) return NodeKind::Fft;
   if (std::get<Conv>(node.attrs).groups > 1) return NodeKind::GroupedConv;
   const std::vector<sym::Expr>& weight = node.inputs[1].extents;
   const bool is_point = std::all_of(weight.begin() + 2, weight.end(), [&](sym::Expr extent) {
@@ -51,6 +52,7 @@ std::string_view name(NodeKind kind) {
     case NodeKind::Attention: return "attention";
     case NodeKind::Sort: return "sort";
     case NodeKind::Topk: return "topk";
+    case NodeKind::Fft: return "Fourier transform";
   }
   COIL_UNREACHABLE();
 }

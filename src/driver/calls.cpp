@@ -170,6 +170,51 @@ Status run_sort(const void* bound, std::span<const CallOperand> o, const CallToo
                       t.topk_scratch_bytes);
 }
 
+/// The dims of a transform but the one that it runs along, and that of the parts.
+struct FftBatch {
+  std::vector<i64> shape, x_strides, y_strides;
+};
+
+FftBatch batch_of(const Fft& fft, const CallOperand& x, const CallOperand& y) {
+  FftBatch batch;
+  const std::size_t rank = x.shape.size() - (fft.kind == FftKind::R2c ? 0 : 1);
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (static_cast<i64>(d) == fft.dim) continue;
+    batch.shape.push_back(y.shape[d]);
+    batch.x_strides.push_back(x.strides[d]);
+    batch.y_strides.push_back(y.strides[d]);
+  }
+  return batch;
+}
+
+Status run_fft(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const Fft& fft = std::get<Fft>(call_of(bound).attrs);
+  const CallOperand &x = o[0], &y = o[1];
+  const std::size_t d = static_cast<std::size_t>(fft.dim);
+  const FftBatch batch = batch_of(fft, x, y);
+  templates::FftArgs args;
+  args.batch_rank = static_cast<i64>(batch.shape.size());
+  args.batch_shape = batch.shape.data();
+  args.n = fft.kind == FftKind::C2r ? y.shape[d] : x.shape[d];
+  args.count = y.shape[d];
+  COIL_TRY(check_fft_sizes(fft, x.shape[d], y.shape[d]));
+  args.x_is_complex = fft.kind != FftKind::R2c;
+  args.y_is_complex = fft.kind != FftKind::C2r;
+  args.x = x.data;
+  args.x_batch_strides = batch.x_strides.data();
+  args.x_stride = x.strides[d];
+  args.x_part_stride = x.strides.back();
+  args.y = y.data;
+  args.y_batch_strides = batch.y_strides.data();
+  args.y_stride = y.strides[d];
+  args.y_part_stride = y.strides.back();
+  args.dtype = x.dtype;
+  args.forward = fft.forward;
+  args.scale = scale_of(fft, args.n);
+  const CpuTemplates& t = *call_of(bound).table;
+  return run_template(args, tools, t.fft, t.fft_scratch_bytes);
+}
+
 /// What carries out a kind of call, and the packing of its weight.
 struct CallKind {
   std::string_view name;
@@ -178,7 +223,7 @@ struct CallKind {
 constexpr CallKind kCallKinds[] = {
     {"gemm", run_gemm, pack_gemm},         {"conv", run_conv, pack_conv},
     {"attention", run_attention, nullptr}, {"sort", run_sort, nullptr},
-    {"topk", run_sort, nullptr},
+    {"topk", run_sort, nullptr},           {"fft", run_fft, nullptr},
 };
 
 /// The attributes of a node as numbers, as a plan keeps them.
@@ -193,6 +238,9 @@ std::vector<i64> numbers_of(const StructuredAttrs& attrs, DType out) {
              {std::bit_cast<i64>(attention->scale), attention->causal, attention->has_mask});
   } else if (const auto* sort = std::get_if<Sort>(&attrs)) {
     n.insert(n.end(), {sort->descending, sort->is_topk});
+  } else if (const auto* fft = std::get_if<Fft>(&attrs)) {
+    n.insert(n.end(),
+             {static_cast<i64>(fft->kind), fft->dim, fft->forward, static_cast<i64>(fft->scale)});
   }
   return n;
 }
@@ -216,6 +264,8 @@ std::optional<CpuCall> read_numbers(std::string_view kind, std::span<const i64> 
     call.attrs = Attention{std::bit_cast<double>(n[0]), n[1] != 0, n[2] != 0};
   } else if ((kind == "sort" || kind == "topk") && n.size() == 2) {
     call.attrs = Sort{n[0] != 0, n[1] != 0};
+  } else if (kind == "fft" && n.size() == 4 && n[0] >= 0 && n[0] <= 2 && n[3] >= 0 && n[3] <= 2) {
+    call.attrs = Fft{static_cast<FftKind>(n[0]), n[1], n[2] != 0, static_cast<FftScale>(n[3])};
   } else {
     return std::nullopt;
   }
@@ -268,6 +318,9 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
                                        attention->has_mask ? dtype(node.inputs[3]) : DType::f32))
       return refuse("attention");
     chosen.name = "attention";
+  } else if (std::holds_alternative<Fft>(node.attrs)) {
+    if (!templates::fft_supports(in)) return refuse("Fourier transform");
+    chosen.name = "fft";
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
     chosen.name = std::get<Sort>(node.attrs).is_topk ? "topk" : "sort";

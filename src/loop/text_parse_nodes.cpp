@@ -57,6 +57,24 @@ Status ProgramParser::parse_access(Structured& node) {
   return Ok{};
 }
 
+Result<StructuredAttrs> ProgramParser::parse_fft() {
+  Fft fft;
+  if (in_.accept("r2c")) {
+    fft.kind = FftKind::R2c;
+  } else if (in_.accept("c2r")) {
+    fft.kind = FftKind::C2r;
+  } else {
+    COIL_TRY(in_.expect("c2c"));
+  }
+  COIL_TRY(in_.expect("dim"));
+  fft.dim = COIL_TRY(in_.integer());
+  fft.forward = !in_.accept("backward");
+  if (fft.forward) COIL_TRY(in_.expect("forward"));
+  if (in_.accept("by_root_n")) fft.scale = FftScale::ByRootN;
+  if (fft.scale == FftScale::None && in_.accept("by_n")) fft.scale = FftScale::ByN;
+  return StructuredAttrs(fft);
+}
+
 Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
   if (kind == "gemm") return StructuredAttrs(Gemm{});
   if (kind == "sort" || kind == "topk") {
@@ -65,6 +83,7 @@ Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
     sort.descending = in_.accept("descending");
     return StructuredAttrs(sort);
   }
+  if (kind == "fft") return parse_fft();
   if (kind == "attention") {
     Attention attention;
     COIL_TRY(in_.expect("scale"));

@@ -6,14 +6,18 @@
 //                the result's dtype; integral: whether the op computes in integers
 //   operators    c ? a : b    |  ^  &  (bits, or logic on bools)    == != < <= > >=    + -    * /
 //                - ~ (and ! on bools)
+//                is_complex: whether an operand or the result is complex
 //   functions    the scalar ops of ops/scalar.def, and
 //                bool(x)      x != 0
+//                real(x), imag(x), conj(x), complex(re, im)
 //                given(a, b)  a, or b if the argument a was left out
 //                is_none(a)   whether the argument was left out
 //   other words  text, to compare a string argument with: rounding_mode == floor
 //
 // An operation on numbers that are known while lowering is done then, and a condition on them
 // chooses which of its branches exists. An argument that was left out drops out of min and max.
+// Where operands are complex, so are the operators and the functions that complex numbers have
+// (lower/complex_math.h); an op whose formula needs another one takes no complex operands.
 
 #include <memory>
 #include <string>

@@ -41,7 +41,7 @@ LowerFn find_lowering(std::string_view op);
                           X(full) X(empty) X(arange) X(linspace) X(eye) X(max_pool) X(avg_pool)   \
                               X(adaptive_avg_pool) X(adaptive_max_pool) X(upsample_nearest)       \
                                   X(upsample_linear) X(upsample_bicubic) X(grid_sampler) X(sort)  \
-                                      X(topk) X(lstm) X(gru) X(rnn) X(complex_make) X(polar)      \
+                                      X(topk) X(fft) X(lstm) X(gru) X(rnn)      \
                                           X(random)
 // clang-format on
 #define X(name) Status lower_##name(Lowering& l, const Node& node, const Args& args);
@@ -53,9 +53,6 @@ Status lower_update(Lowering& l, const Node& node);
 Status lower_cond(Lowering& l, const Node& node);
 Status lower_while(Lowering& l, const Node& node);
 Status lower_scan(Lowering& l, const Node& node);
-
-/// Elementwise ops on complex operands or with a complex result; called by lower_pointwise.
-Status lower_complex(Lowering& l, const Node& node, const Args& args);
 
 /// The view `op` of `in`. `shape` is the result's shape where it is known (a node's type); it takes
 /// precedence over the shape that follows from the arguments.

@@ -165,7 +165,11 @@ std::span<const DecompositionRow> reduce_decompositions();
 std::span<const DecompositionRow> index_decompositions();
 std::span<const DecompositionRow> pool_decompositions();
 std::span<const DecompositionRow> attention_decompositions();
+std::span<const DecompositionRow> fft_decompositions();
+std::span<const DecompositionRow> stft_decompositions();
 
+/// The row of a core op that has complex operands, or null.
+Decomposition find_complex_decomposition(const Graph& graph, const Node& node);
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);
 std::vector<std::string_view> decomposed_ops();
@@ -180,6 +184,8 @@ bool indexes_by_mask(const Graph& graph, const Node& node);
 
 /// torch.matmul, with eager's rules of when to fold batch dims into rows.
 ValueId matmul(Composite& c, ValueId a, ValueId b);
+/// beta * self + alpha * product, both factors left out where they are 1; a beta of 0 ignores self.
+ValueId scaled_sum(Composite& c, ValueId product);
 ValueId linear(Composite& c, ValueId input, ValueId weight, ValueId bias);
 /// Softmax over a dim (the op's base name: _softmax or _log_softmax), in `dtype`.
 ValueId softmax(Composite& c, const std::string& op, ValueId v, i64 dim, DType dtype);

@@ -19,7 +19,7 @@ const Registry& registry() {
           norm_decompositions(), view_decompositions(), split_decompositions(),
           create_decompositions(), loss_decompositions(), pointwise_decompositions(),
           reduce_decompositions(), index_decompositions(), pool_decompositions(),
-          attention_decompositions()}) {
+          attention_decompositions(), fft_decompositions(), stft_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);

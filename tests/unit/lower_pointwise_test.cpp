@@ -16,7 +16,8 @@ namespace {
 
 bool is_function(const Formula& f) {
   static const std::set<std::string> kOperators = {
-      "?:", "|", "^", "&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "!", "bool"};
+      "?:", "|", "^", "&", "==", "!=",   "<=",   ">=",   "<",    ">",
+      "+",  "-", "*", "/", "!",  "bool", "real", "imag", "conj", "complex"};
   if (f.name == "given" || f.name == "is_none") return !f.operands.empty();
   if (kOperators.contains(f.name)) return true;
   const auto op = ops::scalar_from_name(f.name);
