@@ -15,6 +15,8 @@ NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch
          torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool", torch.complex64: "c64"}
          torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
          torch.complex64: "c64"}
+         torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
+         torch.complex64: "c64", torch.complex128: "c128"}
 aten = torch.ops.aten
 
 
@@ -39,6 +41,8 @@ def spd(*shape):
     """Positive-definite matrices."""
     a = torch.rand(*shape, shape[-1])
     return a @ a.mT + torch.eye(shape[-1])
+def z(*shape, dtype=torch.complex64):
+    return torch.rand(*shape, dtype=dtype)
 
 
 CL = (0, 2, 3, 1)  # channels_last
@@ -229,6 +233,19 @@ RANDOM_CASES = [
     ("native_dropout", f(2, 3, 4, 5, order=CL), 0.5, True), ("dropout", p, 0.5, True), ("dropout", p, 1.0, True), ("feature_dropout", f(2, 3, 4), 0.5, True), ("alpha_dropout", p, 0.5, True), ("feature_alpha_dropout", f(2, 3, 4), 0.5, True),
     ("rrelu", p, 0.1, 0.3, True), ("rrelu_with_noise_functional", p, p, 0.1, 0.3, True), ("rrelu_with_noise_functional", p, p, 0.1, 0.3, False),
     ("scaled_dot_product_attention", f(2, 4, 5, 8), f(2, 4, 6, 8), f(2, 4, 6, 8), None, 0.5), ("scaled_dot_product_attention", f(2, 4, 5, 8), f(2, 2, 5, 8), f(2, 2, 5, 8), None, 0.5, True, None, True),
+    # Fourier transforms
+    ("fft_fft", z(3, 8)), ("fft_fft", f(3, 8), 5), ("fft_fft", i(3, 8), 11, 0, "ortho"), ("fft_ifft", z(3, 8), None, 0, "forward"),
+    ("fft_ifft", f(3, 8)), ("fft_rfft", f(3, 8)), ("fft_rfft", f(2, 7, 4, order=(1, 0, 2)), None, 1), ("fft_ihfft", f(3, 8), 6),
+    ("fft_irfft", z(3, 5)), ("fft_irfft", z(3, 5), 7), ("fft_irfft", f(3, 5), 12, 0), ("fft_hfft", z(3, 5)), ("fft_hfft", b(3, 5), 9),
+    ("fft_fft2", z(2, 4, 6)), ("fft_fft2", f(2, 4, 6), [3, 8]), ("fft_ifft2", z(2, 4, 6), None, [0, 2], "ortho"),
+    ("fft_fftn", z(2, 4, 6)), ("fft_fftn", f(2, 4, 6), [5, -1]), ("fft_ifftn", z(2, 4, 6), None, [2, 0]),
+    ("fft_rfft2", f(2, 4, 6)), ("fft_rfftn", f(2, 4, 6), [3, 3], [2, 1]), ("fft_ihfft2", f(2, 4, 6)), ("fft_ihfftn", f(2, 4, 6)),
+    ("fft_ihfftn", f(2, 4, 6), None, [1]), ("fft_irfft2", z(2, 4, 4)), ("fft_irfftn", z(2, 4, 4), [4, 5], [0, 1]),
+    ("fft_hfft2", z(2, 4, 4)), ("fft_hfftn", z(2, 4, 4)), ("fft_hfftn", z(2, 4, 4), None, [1]),
+    ("fft_fftshift", f(3, 4)), ("fft_ifftshift", f(3, 5), [1]), ("fft_fftfreq", 7, 0.5), ("fft_rfftfreq", 8),
+    ("stft", f(2, 40), 8, 3, 6, f(6), False, True, True), ("stft.center", f(40), 8, 2, None, None, True, "reflect", True, None, False),
+    ("stft.center", z(2, 40), 8, 4, 8, f(8), False, "reflect", False, None, True), ("istft", z(2, 5, 9), 8, 4, 8, f(8)),
+    ("istft", z(8, 9), 8, 2, None, None, False, False, False, 30, True), ("unfold_backward", f(2, 5, 3, 4), [2, 12, 3], 1, 4, 2),
 ]
 
 

@@ -32,7 +32,7 @@ struct Implementation {
 
 /// Structured nodes as far as the order of candidates tells them apart. PointConv: a kernel of one
 /// point; GroupedConv: more than one group, depthwise ones among them; Conv: all others.
-enum class NodeKind : u8 { Gemm, Conv, PointConv, GroupedConv, Attention, Sort, Topk, Factor };
+enum class NodeKind : u8 { Gemm, Conv, PointConv, GroupedConv, Attention, Sort, Topk, Factor, Fft };
 NodeKind kind_of(const LoopProgram& program, const Structured& node);
 std::string_view name(NodeKind kind);
 

@@ -35,6 +35,7 @@ NodeKind kind_of(const LoopProgram& program, const Structured& node) {
   if (const auto* sort = std::get_if<Sort>(&node.attrs))
     return sort->is_topk ? NodeKind::Topk : NodeKind::Sort;
   if (std::holds_alternative<Factor>(node.attrs)) return NodeKind::Factor;
+  if (std::holds_alternative<Fft>(node.attrs)) return NodeKind::Fft;
   if (std::get<Conv>(node.attrs).groups > 1) return NodeKind::GroupedConv;
   const std::vector<sym::Expr>& weight = node.inputs[1].extents;
   const bool is_point = std::all_of(weight.begin() + 2, weight.end(), [&](sym::Expr extent) {
@@ -53,6 +54,7 @@ std::string_view name(NodeKind kind) {
     case NodeKind::Sort: return "sort";
     case NodeKind::Topk: return "topk";
     case NodeKind::Factor: return "factorisation";
+    case NodeKind::Fft: return "Fourier transform";
   }
   COIL_UNREACHABLE();
 }

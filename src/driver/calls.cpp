@@ -180,6 +180,51 @@ Status run_factor(const void* bound, std::span<const CallOperand> o, const CallT
   return templates::factor(args, tools.pool, COIL_TRY(tools.scratch.take(bytes)));
 }
 
+/// The dims of a transform but the one that it runs along, and that of the parts.
+struct FftBatch {
+  std::vector<i64> shape, x_strides, y_strides;
+};
+
+FftBatch batch_of(const Fft& fft, const CallOperand& x, const CallOperand& y) {
+  FftBatch batch;
+  const std::size_t rank = x.shape.size() - (fft.kind == FftKind::R2c ? 0 : 1);
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (static_cast<i64>(d) == fft.dim) continue;
+    batch.shape.push_back(y.shape[d]);
+    batch.x_strides.push_back(x.strides[d]);
+    batch.y_strides.push_back(y.strides[d]);
+  }
+  return batch;
+}
+
+Status run_fft(const void* bound, std::span<const CallOperand> o, const CallTools& tools) {
+  const Fft& fft = std::get<Fft>(call_of(bound).attrs);
+  const CallOperand &x = o[0], &y = o[1];
+  const std::size_t d = static_cast<std::size_t>(fft.dim);
+  const FftBatch batch = batch_of(fft, x, y);
+  templates::FftArgs args;
+  args.batch_rank = static_cast<i64>(batch.shape.size());
+  args.batch_shape = batch.shape.data();
+  args.n = fft.kind == FftKind::C2r ? y.shape[d] : x.shape[d];
+  args.count = y.shape[d];
+  COIL_TRY(check_fft_sizes(fft, x.shape[d], y.shape[d]));
+  args.x_is_complex = fft.kind != FftKind::R2c;
+  args.y_is_complex = fft.kind != FftKind::C2r;
+  args.x = x.data;
+  args.x_batch_strides = batch.x_strides.data();
+  args.x_stride = x.strides[d];
+  args.x_part_stride = x.strides.back();
+  args.y = y.data;
+  args.y_batch_strides = batch.y_strides.data();
+  args.y_stride = y.strides[d];
+  args.y_part_stride = y.strides.back();
+  args.dtype = x.dtype;
+  args.forward = fft.forward;
+  args.scale = scale_of(fft, args.n);
+  const CpuTemplates& t = *call_of(bound).table;
+  return run_template(args, tools, t.fft, t.fft_scratch_bytes);
+}
+
 /// What carries out a kind of call, and the packing of its weight.
 struct CallKind {
   std::string_view name;
@@ -189,6 +234,7 @@ constexpr CallKind kCallKinds[] = {
     {"gemm", run_gemm, pack_gemm},         {"conv", run_conv, pack_conv},
     {"attention", run_attention, nullptr}, {"sort", run_sort, nullptr},
     {"topk", run_sort, nullptr},           {"factor", run_factor, nullptr},
+    {"fft", run_fft, nullptr},
 };
 
 /// The attributes of a node as numbers, as a plan keeps them.
@@ -205,6 +251,9 @@ std::vector<i64> numbers_of(const StructuredAttrs& attrs, DType out) {
     n.insert(n.end(), {sort->descending, sort->is_topk});
   } else if (const auto* factor = std::get_if<Factor>(&attrs)) {
     n.insert(n.end(), {static_cast<i64>(factor->kind), factor->flags});
+  } else if (const auto* fft = std::get_if<Fft>(&attrs)) {
+    n.insert(n.end(),
+             {static_cast<i64>(fft->kind), fft->dim, fft->forward, static_cast<i64>(fft->scale)});
   }
   return n;
 }
@@ -231,6 +280,8 @@ std::optional<CpuCall> read_numbers(std::string_view kind, std::span<const i64> 
   } else if (kind == "factor" && n.size() == 2 && n[0] >= 0 && n[0] < kNumFactors && n[1] >= 0 &&
              (n[1] & ~i64{flags_of(static_cast<FactorKind>(n[0]))}) == 0) {
     call.attrs = Factor{static_cast<FactorKind>(n[0]), static_cast<u8>(n[1])};
+  } else if (kind == "fft" && n.size() == 4 && n[0] >= 0 && n[0] <= 2 && n[3] >= 0 && n[3] <= 2) {
+    call.attrs = Fft{static_cast<FftKind>(n[0]), n[1], n[2] != 0, static_cast<FftScale>(n[3])};
   } else {
     return std::nullopt;
   }
@@ -285,6 +336,9 @@ Result<Implementation> implement_on_cpu(const LoopProgram& program, const Struct
     chosen.name = "attention";
   } else if (std::holds_alternative<Factor>(node.attrs)) {
     chosen.name = "factor";
+  } else if (std::holds_alternative<Fft>(node.attrs)) {
+    if (!templates::fft_supports(in)) return refuse("Fourier transform");
+    chosen.name = "fft";
   } else {
     if (!templates::sort_supports(in)) return refuse("sort");
     chosen.name = std::get<Sort>(node.attrs).is_topk ? "topk" : "sort";

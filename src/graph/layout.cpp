@@ -6,10 +6,7 @@
 #include "graph/rule.h"
 
 namespace coil {
-namespace {
 
-/// Which of two strides is the smaller, as far as it is known; a stride that is a multiple of
-/// another counts as larger, since torch takes dynamic sizes to be at least 2.
 int compare_strides(Graph& graph, sym::Expr a, sym::Expr b) {
   if (known_equal(graph, a, b)) return 0;
   const sym::Prover prover(*graph.syms, graph.facts);
@@ -19,6 +16,8 @@ int compare_strides(Graph& graph, sym::Expr a, sym::Expr b) {
   if (prover.divides(b, a) == sym::Answer::Yes) return 1;
   return 0;
 }
+
+namespace {
 
 /// Strides of `operand` seen in the broadcast `shape`: 0 where it has no dim, or one of size 1.
 Sizes broadcast_strides(Graph& graph, const Type& operand, std::span<const sym::Expr> shape) {

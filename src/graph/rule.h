@@ -82,6 +82,7 @@ std::span<const RuleRow> pool_rules();
 std::span<const RuleRow> index_rules();
 std::span<const RuleRow> recurrence_rules();
 std::span<const RuleRow> linalg_rules();
+std::span<const RuleRow> fft_rules();
 
 /// Ops of which is_own_op holds.
 Result<Types> infer_own_op(Graph& graph, const Node& node);
@@ -94,6 +95,9 @@ bool known_equal(Graph& graph, sym::Expr a, sym::Expr b);
 bool known_value(Graph& graph, sym::Expr size, i64 value);
 bool known_less(Graph& graph, sym::Expr a, sym::Expr b);
 bool known_less_equal(Graph& graph, sym::Expr a, sym::Expr b);
+/// Below 0, 0 or above 0: which of two strides is the smaller, as far as it is known; a stride that
+/// is a multiple of another counts as larger, since torch takes dynamic sizes to be at least 2.
+int compare_strides(Graph& graph, sym::Expr a, sym::Expr b);
 /// min and max that fold where the prover can tell.
 sym::Expr smaller(Graph& graph, sym::Expr a, sym::Expr b);
 sym::Expr larger(Graph& graph, sym::Expr a, sym::Expr b);

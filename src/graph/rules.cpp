@@ -17,7 +17,7 @@ const Registry& registry() {
     for (std::span<const RuleRow> family :
          {pointwise_rules(), view_rules(), reshape_rules(), reduce_rules(), create_rules(),
           copy_rules(), matrix_rules(), norm_rules(), pool_rules(), index_rules(),
-          recurrence_rules(), linalg_rules()}) {
+          recurrence_rules(), linalg_rules(), fft_rules()}) {
       for (const RuleRow& row : family) {
         const bool added = rules.emplace(row.op, row.rule).second;
         COIL_CHECK(added, "two rules for {}", row.op);

@@ -23,7 +23,8 @@ DType element_dtype(const Call& call, Element element) {
     case Element::Real: dtype = is_complex(self) ? real_of(self) : self; break;
     case Element::Float: return whole ? DType::f32 : self;
   }
-  return call.schema.arg_index("dtype") >= 0 ? call.dtype("dtype", dtype) : dtype;
+  if (call.schema.arg_index("dtype") >= 0) dtype = call.dtype("dtype", dtype);
+  return element == Element::Real && is_complex(dtype) ? real_of(dtype) : dtype;
 }
 
 /// The reduced dims: argument `dim`, where none and an empty list mean all of them.
@@ -80,12 +81,6 @@ Result<Types> softmax(const Call& call) {
   return Types{call.contiguous(dtype, self.shape)};
 }
 
-Result<Types> vector_norm(const Call& call) {
-  if (is_complex(call.self().dtype) || is_complex(call.dtype("dtype", DType::f32)))
-    return call.fail("norms of complex tensors are not supported");
-  return reduce<Element::Real>(call);
-}
-
 constexpr RuleRow kRules[] = {
     {"sum", reduce<Element::Summed>},
     {"sum.dim_IntList", reduce<Element::Summed>},
@@ -132,7 +127,7 @@ constexpr RuleRow kRules[] = {
     {"norm.ScalarOpt_dim", reduce<Element::Real>},
     {"norm.ScalarOpt_dim_dtype", reduce<Element::Real>},
     {"norm.ScalarOpt_dtype", reduce<Element::Real>},
-    {"linalg_vector_norm", vector_norm},
+    {"linalg_vector_norm", reduce<Element::Real>},
     {"hash_tensor", reduce<Element::Hash>},
     {"cumsum", scan<Element::Summed>},
     {"cumprod", scan<Element::Summed>},

@@ -1,6 +1,7 @@
 #include "loop/program.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace coil {
 namespace {
@@ -37,6 +38,26 @@ Layout strided_layout(std::span<const sym::Expr> strides, sym::Expr offset) {
     layout.entries.push_back({static_cast<u32>(d), 1, strides[d]});
   layout.offset = offset;
   return layout;
+}
+
+double scale_of(const Fft& fft, i64 n) {
+  switch (fft.scale) {
+    case FftScale::None: return 1;
+    case FftScale::ByRootN: return 1 / std::sqrt(static_cast<double>(n));
+    case FftScale::ByN: return 1 / static_cast<double>(n);
+  }
+  COIL_UNREACHABLE();
+}
+
+Status check_fft_sizes(const Fft& fft, i64 x, i64 y) {
+  if (y == 0) return Ok{};
+  const i64 n = fft.kind == FftKind::C2r ? y : x;
+  if (n == 0) return error("a transform of no elements");
+  const bool fits = fft.kind == FftKind::C2r   ? x >= n / 2 + 1
+                    : fft.kind == FftKind::R2c ? y <= n
+                                               : y == n;
+  if (!fits) return error("a transform of {} elements into {}", x, y);
+  return Ok{};
 }
 
 }  // namespace coil

@@ -172,7 +172,28 @@ struct Factor {
   u8 flags = 0;  // FactorFlag
 };
 
-using StructuredAttrs = std::variant<Gemm, Conv, Attention, Sort, Factor>;
+/// Which side of a transform is real.
+enum class FftKind : u8 { C2c, R2c, C2r };
+enum class FftScale : u8 { None, ByRootN, ByN };
+
+/// y[.., k, ..] = scale * sum over j < n of x[.., j, ..] * exp(-2 pi i j k / n) along dim `dim`,
+/// for each index of the other dims; the exponent's sign is + where not `forward`. A complex side
+/// has a trailing dim of 2. n is the extent of x's dim, in C2r that of y's: there x stands for a
+/// signal with x[n - k] = conj(x[k]), of which it holds the first n/2 + 1 elements (or more: they
+/// are not read). In R2c y may hold the first few k alone. A transform of no elements is an error,
+/// unless there are no results. Several dims are a chain of nodes.
+struct Fft {
+  FftKind kind = FftKind::C2c;
+  i64 dim = 0;
+  bool forward = true;
+  FftScale scale = FftScale::None;
+};
+/// What the results of a transform of n elements are multiplied by.
+double scale_of(const Fft& fft, i64 n);
+/// Whether these extents of x's and y's dim fit, as Fft says, when a program runs.
+Status check_fft_sizes(const Fft& fft, i64 x, i64 y);
+
+using StructuredAttrs = std::variant<Gemm, Conv, Attention, Sort, Factor, Fft>;
 
 struct Structured {
   std::string name;

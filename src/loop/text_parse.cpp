@@ -43,7 +43,7 @@ Status ProgramParser::parse_item() {
     program_.checks.push_back({condition, COIL_TRY(in_.string())});
     return Ok{};
   }
-  for (std::string_view kind : {"gemm", "conv", "attention", "sort", "topk", "factor"})
+  for (std::string_view kind : {"gemm", "conv", "attention", "sort", "topk", "factor", "fft"})
     if (in_.accept(kind)) return parse_structured(kind);
   for (std::string_view kind : {"if", "while", "for"})
     if (in_.accept(kind)) return parse_control(kind);

@@ -51,6 +51,7 @@ class ProgramParser {
   Status parse_dims(Body& body, Names& scope);
   Status parse_access(Structured& node);
   Status parse_structured(std::string_view kind);
+  Result<StructuredAttrs> parse_fft();
   Result<StructuredAttrs> parse_attrs(std::string_view kind);
   Result<StructuredAttrs> parse_factor();
   Status parse_control(std::string_view kind);

@@ -69,6 +69,24 @@ Result<StructuredAttrs> ProgramParser::parse_factor() {
   return StructuredAttrs(factor);
 }
 
+Result<StructuredAttrs> ProgramParser::parse_fft() {
+  Fft fft;
+  if (in_.accept("r2c")) {
+    fft.kind = FftKind::R2c;
+  } else if (in_.accept("c2r")) {
+    fft.kind = FftKind::C2r;
+  } else {
+    COIL_TRY(in_.expect("c2c"));
+  }
+  COIL_TRY(in_.expect("dim"));
+  fft.dim = COIL_TRY(in_.integer());
+  fft.forward = !in_.accept("backward");
+  if (fft.forward) COIL_TRY(in_.expect("forward"));
+  if (in_.accept("by_root_n")) fft.scale = FftScale::ByRootN;
+  if (fft.scale == FftScale::None && in_.accept("by_n")) fft.scale = FftScale::ByN;
+  return StructuredAttrs(fft);
+}
+
 Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
   if (kind == "gemm") return StructuredAttrs(Gemm{});
   if (kind == "sort" || kind == "topk") {
@@ -78,6 +96,7 @@ Result<StructuredAttrs> ProgramParser::parse_attrs(std::string_view kind) {
     return StructuredAttrs(sort);
   }
   if (kind == "factor") return parse_factor();
+  if (kind == "fft") return parse_fft();
   if (kind == "attention") {
     Attention attention;
     COIL_TRY(in_.expect("scale"));

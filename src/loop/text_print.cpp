@@ -353,8 +353,15 @@ std::string Printer::structured_attrs(const Structured& node) const {
       if (f.flags & row.flag) text += " " + std::string(row.name);
     return text;
   };
+  const auto fft = [&](const Fft& f) {
+    constexpr std::string_view kKinds[] = {"c2c", "r2c", "c2r"};
+    constexpr std::string_view kScales[] = {"", " by_root_n", " by_n"};
+    return str("fft {} {} dim {} {}{}", node.name, kKinds[static_cast<std::size_t>(f.kind)], f.dim,
+               f.forward ? "forward" : "backward", kScales[static_cast<std::size_t>(f.scale)]);
+  };
   return std::visit(
-      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort, factor},
+      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort,
+                 factor, fft},
       node.attrs);
 }
 

@@ -30,6 +30,7 @@ class ProgramVerifier {
   Status verify_gemm(const Structured& node) const;
   Status verify_conv(const Structured& node, const Conv& conv) const;
   Status verify_attention(const Structured& node, const Attention& attention) const;
+  Status verify_fft(const Structured& node, const Fft& fft) const;
   Status verify_sort(const Structured& node, const Sort& sort) const;
   Status verify_factor(const Structured& node, const Factor& factor) const;
   Status verify_control(const Control& control);

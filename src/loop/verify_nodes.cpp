@@ -27,6 +27,7 @@ Status ProgramVerifier::verify_structured(const Structured& node) {
     if (const auto* conv = std::get_if<Conv>(&node.attrs)) return verify_conv(node, *conv);
     if (const auto* a = std::get_if<Attention>(&node.attrs)) return verify_attention(node, *a);
     if (const auto* f = std::get_if<Factor>(&node.attrs)) return verify_factor(node, *f);
+    if (const auto* fft = std::get_if<Fft>(&node.attrs)) return verify_fft(node, *fft);
     return verify_sort(node, std::get<Sort>(node.attrs));
   };
   const Status status = check();
@@ -172,6 +173,24 @@ Status ProgramVerifier::verify_factor(const Structured& node, const Factor& fact
     if (found != wanted)
       return error("operand {} is {}, expected {}", i, name(found), name(wanted));
   }
+  return Ok{};
+}
+
+Status ProgramVerifier::verify_fft(const Structured& node, const Fft& fft) const {
+  COIL_TRY(check_counts(node, 1, 1, 1));
+  const Access &x = node.inputs[0], &y = node.outputs[0];
+  const DType dtype = program_.buffers[x.buffer].dtype;
+  if ((dtype != DType::f32 && dtype != DType::f64) || program_.buffers[y.buffer].dtype != dtype)
+    return error("transforms {} into {}", name(dtype), name(program_.buffers[y.buffer].dtype));
+  const std::size_t x_parts = fft.kind != FftKind::R2c, y_parts = fft.kind != FftKind::C2r;
+  if (x.vars.size() < x_parts + 1) return error("x has {} dims", x.vars.size());
+  const std::size_t rank = x.vars.size() - x_parts;
+  COIL_TRY(check_rank(y, "y", rank + y_parts));
+  if (fft.dim < 0 || static_cast<std::size_t>(fft.dim) >= rank)
+    return error("dim {} of {}", fft.dim, rank);
+  for (const auto& [side, parts] : {std::pair(&x, x_parts), std::pair(&y, y_parts)})
+    if (parts == 1 && !syms_.is_const(side->extents.back(), 2))
+      return error("the last dim of a complex side is not 2");
   return Ok{};
 }
 

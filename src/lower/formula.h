@@ -7,8 +7,10 @@
 //                bools), in bools
 //   operators    c ? a : b    |  ^  &  (bits, or logic on bools)    == != < <= > >=    + -    * /
 //                - ~ (and ! on bools)
+//                is_complex: whether an operand or the result is complex
 //   functions    the scalar ops of ops/scalar.def, and
 //                bool(x)      x != 0
+//                real(x), imag(x), conj(x), complex(re, im)
 //                given(a, b)  a, or b if the argument a was left out
 //                is_none(a)   whether the argument was left out
 //                chebyshev(s, t)   the sum of c[k] T_k(t), c the series s of ops/series.def
@@ -16,6 +18,8 @@
 //
 // An operation on numbers that are known while lowering is done then, and a condition on them
 // chooses which of its branches exists. An argument that was left out drops out of min and max.
+// Where operands are complex, so are the operators and the functions that complex numbers have
+// (lower/complex_math.h); an op whose formula needs another one takes no complex operands.
 
 #include <memory>
 #include <string>

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "base/check.h"
+#include "graph/builder.h"
 #include "graph/rules.h"
+#include "lower/complex_math.h"
 #include "lower/formula.h"
 #include "lower/registry.h"
 #include "ops/series.h"
@@ -29,19 +31,23 @@ constexpr Row kRows[] = {
 #undef DTYPE
 };
 
-/// A number that is known while lowering, an argument that was left out, a word, or a value.
+/// A number that is known while lowering, an argument that was left out, a word, or a value, real
+/// or complex.
 struct Term {
-  enum class Kind { Absent, Text, Int, Float, Bool, Value };
+  enum class Kind { Absent, Text, Int, Float, Bool, Value, Complex };
   Kind kind = Kind::Absent;
   std::string text;
   i64 integer = 0;    // Int, Bool
   double number = 0;  // Float
-  Val value;
+  Val value;          // Value
+  Parts parts;        // Complex
 
-  static Term of(Val v) { return {Kind::Value, "", 0, 0, v}; }
-  static Term of(double x) { return {Kind::Float, "", 0, x, {}}; }
-  static Term of(i64 x) { return {Kind::Int, "", x, 0, {}}; }
-  static Term of(bool x) { return {Kind::Bool, "", x, 0, {}}; }
+  static Term of(Val v) { return {Kind::Value, "", 0, 0, v, {}}; }
+  static Term of(Parts z) { return {Kind::Complex, "", 0, 0, {}, z}; }
+  static Term of(double x) { return {Kind::Float, "", 0, x, {}, {}}; }
+  static Term of(i64 x) { return {Kind::Int, "", x, 0, {}, {}}; }
+  static Term of(bool x) { return {Kind::Bool, "", x, 0, {}, {}}; }
+  bool is_complex() const { return kind == Kind::Complex; }
   bool known() const { return kind == Kind::Int || kind == Kind::Float || kind == Kind::Bool; }
   double as_double() const { return kind == Kind::Float ? number : static_cast<double>(integer); }
 };
@@ -106,7 +112,12 @@ constexpr Symbol kSymbols[] = {
 class Evaluator {
  public:
   Evaluator(BodyBuilder& b, const Args& args, DType compute, DType common, DType result)
-      : b_(b), args_(args), compute_(compute), common_(common), result_(result) {}
+      : b_(b),
+        args_(args),
+        compute_(compute),
+        common_(common),
+        result_(result),
+        math_(b, compute) {}
 
   void set_point(Exprs point) { point_ = std::move(point); }
 
@@ -127,12 +138,21 @@ class Evaluator {
       case Term::Kind::Bool: return constant(ops::Scalar::of_int(DType::i64, t.integer), dtype);
       case Term::Kind::Float: return constant(ops::Scalar::of_float(DType::f64, t.number), dtype);
       case Term::Kind::Value: return b_.cast(t.value, dtype);
+      case Term::Kind::Complex:
+        if (is_bool(dtype)) return test(ScalarOp::ne, ScalarOp::bits_or, t, Term::of(0.0));
+        throw BuildError{b_.lowering().unsupported_case("complex operands")};
       case Term::Kind::Absent:
       case Term::Kind::Text: break;
     }
     COIL_CHECK(false, "'{}' is no number, in the formula of {}", t.text,
                args_.schema().full_name());
     COIL_UNREACHABLE();
+  }
+
+  /// A term as a complex number.
+  Parts as_parts(const Term& t) {
+    if (!t.is_complex()) return {number(t), math_.number(0)};
+    return {b_.cast(t.parts.re, compute_), b_.cast(t.parts.im, compute_)};
   }
 
  private:
@@ -149,6 +169,10 @@ class Evaluator {
     if (const auto* s = std::get_if<std::string>(&arg)) return {Term::Kind::Text, *s, 0, 0, {}};
     if (const auto* x = std::get_if<double>(&arg)) return known_scalar(*x);
     if (const auto* x = std::get_if<bool>(&arg)) return Term::of(*x);
+    if (const auto* z = std::get_if<Complex>(&arg)) {
+      if (z->im == 0) return Term::of(z->re);
+      return Term::of(Parts{math_.number(z->re), math_.number(z->im)});
+    }
     if (const auto* e = std::get_if<Expr>(&arg)) {
       if (const auto fixed = syms.as_const(*e)) return Term::of(*fixed);
       return Term::of(b_.value(*e));
@@ -156,7 +180,20 @@ class Evaluator {
     const ValueId v = std::get<ValueId>(arg);
     if (!b_.lowering().has(v)) return Term::of(scalar_value(b_, arg, DType::f64));
     const Access& tensor = b_.lowering().access(v);
+    if (coil::is_complex(b_.lowering().type(v).dtype)) return complex_tensor(tensor);
     return Term::of(b_.load(broadcast_to(syms, tensor, b_shape()), point_));
+  }
+  Term complex_tensor(const Access& tensor) {
+    Exprs shape = b_shape();
+    shape.push_back(b_.syms().constant(2));
+    const Access both = broadcast_to(b_.syms(), tensor, shape);
+    const auto part = [&](i64 which) {
+      Exprs at = point_;
+      at.push_back(b_.syms().constant(which));
+      return b_.load(both, at);
+    };
+    const Val re = part(0);
+    return Term::of(Parts{re, part(1)});
   }
   /// A comparison of narrow floats compares with the scalar as that dtype holds it.
   Term known_scalar(double x) const {
@@ -173,6 +210,7 @@ class Evaluator {
   Term name(const std::string& name) {
     if (args_.schema().arg_index(name) >= 0) return argument(args_[name]);
     constexpr double inf = std::numeric_limits<double>::infinity();
+    if (name == "is_complex") return Term::of(coil::is_complex(common_));
     if (name == "integral") return Term::of(!is_float(compute_));
     if (name == "logical") return Term::of(is_bool(compute_));
     if (name == "true" || name == "false") return Term::of(name == "true");
@@ -232,9 +270,44 @@ class Evaluator {
     const Term condition = eval(f.operands.at(0));
     if (condition.known()) return eval(f.operands.at(condition.as_double() != 0 ? 1 : 2));
     const Val mask = as(condition, DType::b8);
-    const Val yes = number(eval(f.operands.at(1)));
-    const Val no = number(eval(f.operands.at(2)));
-    return Term::of(b_.where(mask, yes, no));
+    const Term first = eval(f.operands.at(1));
+    if (!first.is_complex()) {
+      const Val yes = number(first);
+      const Term second = eval(f.operands.at(2));
+      if (!second.is_complex()) return Term::of(b_.where(mask, yes, number(second)));
+      return complex_choice(mask, first, second);
+    }
+    return complex_choice(mask, first, eval(f.operands.at(2)));
+  }
+  Term complex_choice(Val mask, const Term& first, const Term& second) {
+    const Parts yes = as_parts(first), no = as_parts(second);
+    return Term::of(Parts{b_.where(mask, yes.re, no.re), b_.where(mask, yes.im, no.im)});
+  }
+
+  /// Of two complex numbers: `which` of their parts, joined.
+  Val test(ScalarOp which, ScalarOp join, const Term& x, const Term& y) {
+    const Parts a = as_parts(x), b = as_parts(y);
+    const Val re = b_.op(which, {a.re, b.re});
+    return b_.op(join, {re, b_.op(which, {a.im, b.im})});
+  }
+  Term complex_unary(const std::string& op, const Term& x) {
+    const Parts z = as_parts(x);
+    if (op == "real") return Term::of(z.re);
+    if (op == "imag") return Term::of(z.im);
+    if (op == "abs") return Term::of(math_.abs(z));
+    if (op == "isnan" || op == "isinf") {
+      const ScalarOp which = scalar_op(op);
+      return Term::of(b_.op(ScalarOp::bits_or, {b_.op(which, {z.re}), b_.op(which, {z.im})}));
+    }
+    if (const auto result = math_.unary(op, z)) return Term::of(*result);
+    throw BuildError{b_.lowering().unsupported_case("complex operands")};
+  }
+  Term complex_binary(const std::string& op, const Term& x, const Term& y) {
+    if (op == "==") return Term::of(test(ScalarOp::eq, ScalarOp::bits_and, x, y));
+    if (op == "!=") return Term::of(test(ScalarOp::ne, ScalarOp::bits_or, x, y));
+    const Parts left = as_parts(x);
+    if (const auto result = math_.binary(op, left, as_parts(y))) return Term::of(*result);
+    throw BuildError{b_.lowering().unsupported_case("complex operands")};
   }
 
   Term unary(const std::string& op, const Term& x) {
@@ -246,6 +319,9 @@ class Evaluator {
       if (const auto folded = known_function(op, {x})) return *folded;
     }
     if (op == "bool") return Term::of(as(x, DType::b8));
+    if (x.is_complex() && op != "!") return complex_unary(op, x);
+    if (op == "real" || op == "conj") return x;
+    if (op == "imag") return Term::of(0.0);
     if (op == "!") return Term::of(b_.op(ScalarOp::bits_not, {as(x, DType::b8)}));
     if ((op == "abs" || op == "sign") && is_bool(compute_)) return x;
     return Term::of(b_.op(scalar_op(op), {own(x)}));
@@ -273,6 +349,11 @@ class Evaluator {
     // alpha, value, scale: mostly 1
     if (op == "*" && x.known() && x.as_double() == 1) return y;
     if (op == "*" && y.known() && y.as_double() == 1) return x;
+    if (op == "complex") {
+      const Val re = number(x);
+      return Term::of(Parts{re, number(y)});
+    }
+    if (x.is_complex() || y.is_complex()) return complex_binary(op, x, y);
     const bool logic = op == "&" || op == "|" || op == "^";
     if (logic && is_bool_value(x) && is_bool_value(y))
       return Term::of(b_.op(scalar_op(op), {x.value, y.value}));
@@ -324,6 +405,7 @@ class Evaluator {
   BodyBuilder& b_;
   const Args& args_;
   DType compute_, common_, result_;
+  ComplexMath math_;
   Exprs point_;
 };
 
@@ -341,19 +423,10 @@ DType common_dtype(const Lowering& l, const Args& args) {
       if (std::holds_alternative<Expr>(arg)) operands.scalars.push_back(DType::i64);
       if (std::holds_alternative<double>(arg)) operands.scalars.push_back(DType::f64);
       if (std::holds_alternative<bool>(arg)) operands.scalars.push_back(DType::b8);
+      if (std::holds_alternative<Complex>(arg)) operands.scalars.push_back(DType::c128);
     }
   }
   return promote(operands);
-}
-
-bool any_complex(const Lowering& l, const Node& node) {
-  if (is_complex(l.type(node.outs.front()).dtype)) return true;
-  for (const Arg& arg : node.args) {
-    if (std::holds_alternative<Complex>(arg)) return true;
-    const auto* v = std::get_if<ValueId>(&arg);
-    if (v && v->valid() && l.type(*v).is_tensor() && is_complex(l.type(*v).dtype)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -372,7 +445,7 @@ std::vector<std::string_view> pointwise_ops() {
 
 bool is_formula_word(std::string_view name) {
   for (std::string_view word : {"integral", "logical", "true", "false", "pi", "e", "inf", "nan",
-                                "highest", "lowest", "floor", "trunc", "tanh"})
+                                "highest", "lowest", "floor", "trunc", "tanh", "is_complex"})
     if (name == word) return true;
   return false;
 }
@@ -387,22 +460,38 @@ Val scalar_value(BodyBuilder& b, const Arg& arg, DType dtype) {
   return b.scalar(b.lowering().scalar(b.lowering().name_of(v)), dtype);
 }
 
+/// The dtype that values are computed in: of a complex number, that of a part.
+DType computing_dtype(DType dtype) {
+  return compute_dtype(is_complex(dtype) ? real_of(dtype) : dtype);
+}
+
 Status lower_pointwise(Lowering& l, const Node& node, const Args& args) {
-  if (any_complex(l, node)) return lower_complex(l, node, args);
   const Formula formula = COIL_TRY(parse_formula(pointwise_formula(node.op)));
-  const DType result = l.type(node.outs.front()).dtype;
-  const DType common = is_bool(result) ? common_dtype(l, args) : result;
+  const Type type = l.type(node.outs.front());
+  const DType result = type.dtype, operands = common_dtype(l, args);
+  const DType common =
+      is_bool(result) || (is_complex(operands) && !is_complex(result)) ? operands : result;
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());
-  const Exprs at = b.dims(l.program.buffers[out].shape);
-  Evaluator evaluator(b, args, compute_dtype(common), common, result);
+  Exprs at = b.dims(type.shape);
+  Evaluator evaluator(b, args, computing_dtype(common), common, result);
   evaluator.set_point(at);
-  const Term value = evaluator.eval(formula);
-  // A plain copy moves the bits; anything else is a number of the computing dtype.
-  const bool moves = value.kind == Term::Kind::Value && b.dtype(value.value) == result;
-  b.store(
-      out, at,
-      moves ? value.value : evaluator.as(value, is_bool(result) ? result : compute_dtype(result)));
+  Term value = evaluator.eval(formula);
+  if (is_complex(result)) {
+    const Parts z = evaluator.as_parts(value);
+    at.push_back(l.syms.constant(0));
+    b.store(out, at, z.re);
+    at.back() = l.syms.constant(1);
+    b.store(out, at, z.im);
+  } else {
+    if (value.is_complex() && !is_bool(result)) value = Term::of(value.parts.re);
+    // A conversion to a real dtype drops the imaginary part. A plain copy moves the bits; anything
+    // else is a number of the computing dtype.
+    const bool moves = value.kind == Term::Kind::Value && b.dtype(value.value) == result;
+    b.store(out, at,
+            moves ? value.value
+                  : evaluator.as(value, is_bool(result) ? result : compute_dtype(result)));
+  }
   b.finish();
   return Ok{};
 }

@@ -177,7 +177,11 @@ std::span<const DecompositionRow> random_decompositions();
 /// Every op X_copy where X is a view op is X and then a copy: one function for them all; null for
 /// other ops.
 Decomposition view_copy_of(std::string_view op);
+std::span<const DecompositionRow> fft_decompositions();
+std::span<const DecompositionRow> stft_decompositions();
 
+/// The row of a core op that has complex operands, or null.
+Decomposition find_complex_decomposition(const Graph& graph, const Node& node);
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);
 std::vector<std::string_view> decomposed_ops();
@@ -194,6 +198,8 @@ bool drops_attention(const Node& node);
 
 /// torch.matmul, with eager's rules of when to fold batch dims into rows.
 ValueId matmul(Composite& c, ValueId a, ValueId b);
+/// beta * self + alpha * product, both factors left out where they are 1; a beta of 0 ignores self.
+ValueId scaled_sum(Composite& c, ValueId product);
 ValueId linear(Composite& c, ValueId input, ValueId weight, ValueId bias);
 /// Softmax over a dim (the op's base name: _softmax or _log_softmax), in `dtype`.
 ValueId softmax(Composite& c, const std::string& op, ValueId v, i64 dim, DType dtype);

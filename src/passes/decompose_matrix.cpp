@@ -8,6 +8,22 @@
 namespace coil {
 namespace {
 
+bool holds(Composite& c, std::string_view name, double value) {
+  return !std::holds_alternative<Complex>(c.arg(name)) && c.real(name) == value;
+}
+
+}  // namespace
+
+ValueId scaled_sum(Composite& c, ValueId product) {
+  if (!holds(c, "alpha", 1)) product = c.mul(product, c.arg("alpha"));
+  if (holds(c, "beta", 0)) return product;
+  ValueId self = c.tensor("self");
+  if (!holds(c, "beta", 1)) self = c.mul(self, c.arg("beta"));
+  return c.add(self, product);
+}
+
+namespace {
+
 /// Whether matmul multiplies `larger` as one matrix of all its rows. As in eager, a copy of it is
 /// not worth that, but where `smaller` is a weight the export's gradient mode folds anyway.
 bool folds(Composite& c, ValueId larger, ValueId smaller, bool larger_is_first) {
@@ -73,26 +89,15 @@ ValueId dot(Composite& c, ValueId a, ValueId b) {
   return c.view(c.call("mm", {c.unsqueeze(a, 0), c.unsqueeze(b, 1)}), {});
 }
 
-bool is_one(Composite& c, std::string_view name) {
-  return !std::holds_alternative<Complex>(c.arg(name)) && c.real(name) == 1;
-}
-
-/// beta * self + alpha * product, both factors left out where they are 1; a beta of 0 ignores self.
-ValueId scaled_sum(Composite& c, ValueId product) {
-  if (!is_one(c, "alpha")) product = c.mul(product, c.arg("alpha"));
-  if (c.real("beta") == 0) return product;
-  ValueId self = c.tensor("self");
-  if (!is_one(c, "beta")) self = c.mul(self, c.arg("beta"));
-  return c.add(self, product);
-}
-
 Values linear_row(Composite& c) {
   return {linear(c, c.tensor("input"), c.tensor("weight"), c.tensor("bias"))};
 }
 Values matmul_row(Composite& c) { return {matmul(c, c.self(), c.tensor("other"))}; }
 Values mv_row(Composite& c) { return {mv(c, c.self(), c.tensor("vec"))}; }
 Values dot_row(Composite& c) {
-  return {dot(c, c.self(), c.tensor(c.op() == "vdot" ? "other" : "tensor"))};
+  const bool conjugates = c.op() == "vdot" && is_complex(c.dtype(c.self()));
+  const ValueId first = conjugates ? c.call("conj_physical", {c.self()}) : c.self();
+  return {dot(c, first, c.tensor(c.op() == "vdot" ? "other" : "tensor"))};
 }
 Values addmv_row(Composite& c) { return {scaled_sum(c, mv(c, c.tensor("mat"), c.tensor("vec")))}; }
 

@@ -16,7 +16,7 @@ using runtime::Where;
 class PlanBuilder {
  public:
   PlanBuilder(const LoopProgram& program, const Schedule& schedule, const PlanServices& services,
-              SymbolTable& symbols)
+              SlotTable& symbols)
       : program_(program),
         schedule_(schedule),
         services_(services),
@@ -404,7 +404,7 @@ class PlanBuilder {
   const LoopProgram& program_;
   const Schedule& schedule_;
   const PlanServices& services_;
-  SymbolTable& symbols_;
+  SlotTable& symbols_;
   sym::Arena& syms_;
   runtime::Plan out_;
   /// Implementation, its layout, the operand.
@@ -418,7 +418,7 @@ class PlanBuilder {
 
 Result<runtime::Plan> build_plan(const LoopProgram& program, const Schedule& schedule,
                                  const PlanServices& services) {
-  SymbolTable symbols(*program.syms);
+  SlotTable symbols(*program.syms);
   runtime::Plan plan = COIL_TRY(PlanBuilder(program, schedule, services, symbols).run());
   COIL_TRY(bind_sizes(program, symbols, plan));
   plan.symbols = symbols.names();

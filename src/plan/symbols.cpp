@@ -6,13 +6,13 @@
 
 namespace coil {
 
-u32 SymbolTable::slot(sym::Expr var) {
+u32 SlotTable::slot(sym::Expr var) {
   auto [at, fresh] = slots_.try_emplace(var, static_cast<u32>(vars_.size()));
   if (fresh) vars_.push_back(var);
   return at->second;
 }
 
-std::vector<std::string> SymbolTable::names() const {
+std::vector<std::string> SlotTable::names() const {
   std::vector<std::string> out;
   for (sym::Expr v : vars_) out.push_back(syms_.var(v).name);
   return out;
@@ -50,7 +50,7 @@ std::optional<std::pair<sym::Expr, i64>> multiple_of_variable(sym::Arena& syms, 
 
 }  // namespace
 
-Status bind_sizes(const LoopProgram& program, SymbolTable& symbols, runtime::Plan& plan) {
+Status bind_sizes(const LoopProgram& program, SlotTable& symbols, runtime::Plan& plan) {
   sym::Arena& syms = *program.syms;
   std::vector<sym::Expr> bound;
   // Plain sizes first, so that a size is read off directly where that is possible.

@@ -9,9 +9,9 @@
 namespace coil {
 
 /// Slots of the variables of one compilation, shared by a plan and its subplans.
-class SymbolTable {
+class SlotTable {
  public:
-  explicit SymbolTable(const sym::Arena& syms) : syms_(syms) {}
+  explicit SlotTable(const sym::Arena& syms) : syms_(syms) {}
   u32 slot(sym::Expr var);
   const std::vector<sym::Expr>& vars() const { return vars_; }
   std::vector<std::string> names() const;
@@ -25,20 +25,20 @@ class SymbolTable {
 /// Expressions of one plan, each stored once.
 class ExprTable {
  public:
-  ExprTable(sym::Arena& syms, SymbolTable& symbols, runtime::Plan& plan)
+  ExprTable(sym::Arena& syms, SlotTable& symbols, runtime::Plan& plan)
       : syms_(syms), symbols_(symbols), plan_(plan) {}
   runtime::ExprRef add(sym::Expr e);
   std::vector<runtime::ExprRef> add(const std::vector<sym::Expr>& list);
 
  private:
   sym::Arena& syms_;
-  SymbolTable& symbols_;
+  SlotTable& symbols_;
   runtime::Plan& plan_;
   std::map<sym::Expr, runtime::ExprRef> known_;
 };
 
 /// How the sizes of the arguments give the program's size variables; an Error names a variable that
 /// no argument determines.
-Status bind_sizes(const LoopProgram& program, SymbolTable& symbols, runtime::Plan& plan);
+Status bind_sizes(const LoopProgram& program, SlotTable& symbols, runtime::Plan& plan);
 
 }  // namespace coil

@@ -134,6 +134,51 @@ TEST(InterpProgram, SortAndTopk) {
   EXPECT_EQ(elements<i64>(y[3]), (std::vector<i64>{1, 0}));
 }
 
+TEST(InterpProgram, FourierTransforms) {
+  const auto y = run(R"(
+    buffer %x : f32[2, 4] input
+    buffer %half : f32[2, 3, 2] output
+    buffer %all : f32[2, 4, 2] output
+    buffer %back : f32[2, 4] output
+    fft h r2c dim 1 forward {
+      in %x over i < 2, j < 4 at [i, j]
+      out %half over i < 2, k < 3, p < 2 at [i, k, p]
+    }
+    fft b c2r dim 1 backward by_n {
+      in %half over i < 2, k < 3, p < 2 at [i, k, p]
+      out %back over i < 2, j < 4 at [i, j]
+    }
+    fft a r2c dim 0 forward {
+      in %x over i < 2, j < 4 at [i, j]
+      out %all over i < 2, j < 4, p < 2 at [i, j, p]
+    })",
+                     {floats({2, 4}, {1, 2, 4, 8, 0, 1, 0, 0})});
+  const std::vector<float> wanted[] = {
+      {15, 0, -3, 6, -5, 0, 1, 0, 0, -1, -1, 0},
+      {1, 0, 3, 0, 4, 0, 8, 0, 1, 0, 1, 0, 4, 0, 8, 0},
+      {1, 2, 4, 8, 0, 1, 0, 0},
+  };
+  for (std::size_t out = 0; out < 3; ++out) {
+    const auto found = elements<float>(y[out]);
+    ASSERT_EQ(found.size(), wanted[out].size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[out][i], 1e-6);
+  }
+}
+
+TEST(InterpProgram, AFourierTransformOfOtherSizesIsAnError) {
+  const std::string text = R"(
+    size s0 in 0..9
+    buffer %x : f32[s0] input
+    buffer %y : f32[5, 2] output
+    fft f r2c dim 0 forward {
+      in %x over j < s0 at [j]
+      out %y over k < 5, p < 2 at [k, p]
+    })";
+  EXPECT_EQ(run_error(text, {floats({4}, {1, 2, 3, 4})}),
+            "node f: a transform of 4 elements into 5");
+  EXPECT_EQ(run_error(text, {floats({0}, {})}), "node f: a transform of no elements");
+}
+
 const std::string kStep = R"(
       buffer %h, %x : f32[2] input
       buffer %n : f32[2]

@@ -112,6 +112,19 @@ TEST(LoopVerify, ProgramsAreChecked) {
                                "in %h over k < 4 at [k]\n"
                                "out %y over m < s0, n < 4 at [m, n] }"),
             "node g: b has 1 dims, expected 2");
+  const std::string waves = "buffer %w : f32[s0, 4, 2]\nfft f r2c dim 1 forward {\n";
+  EXPECT_EQ(problem(kBuffers + waves +
+                    "in %x over i < s0, j < 4 at [i, j]\n"
+                    "out %y over i < s0, j < 4 at [i, j] }"),
+            "node f: y has 2 dims, expected 3");
+  EXPECT_EQ(problem(kBuffers + waves +
+                    "in %x over i < s0, j < 4 at [i, j]\n"
+                    "out %w over i < s0, j < 4, p < 3 at [i, j, p] }"),
+            "node f: the last dim of a complex side is not 2");
+  EXPECT_EQ(problem(kBuffers + "buffer %w : f32[s0, 4, 2]\nfft f r2c dim 2 backward by_n {\n"
+                               "in %x over i < s0, j < 4 at [i, j]\n"
+                               "out %w over i < s0, j < 4, p < 2 at [i, j, p] }"),
+            "node f: dim 2 of 2");
   EXPECT_EQ(problem(kBuffers + "buffer %q : f32[4] starts %h"),
             "buffer %q: it starts as %h, of another dtype or shape");
   EXPECT_EQ(problem(kBuffers + "buffer %q : f32[s0, 4] strides [1, s0] starts %y"),

@@ -17,7 +17,8 @@ namespace {
 
 bool is_function(const Formula& f) {
   static const std::set<std::string> kOperators = {
-      "?:", "|", "^", "&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "!", "bool"};
+      "?:", "|", "^", "&", "==", "!=",   "<=",   ">=",   "<",    ">",
+      "+",  "-", "*", "/", "!",  "bool", "real", "imag", "conj", "complex"};
   if (f.name == "chebyshev")
     return f.operands.size() == 2 && !ops::find_series(f.operands[0].name).empty();
   if (f.name == "given" || f.name == "is_none") return !f.operands.empty();

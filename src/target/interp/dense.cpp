@@ -98,6 +98,7 @@ Status run_attrs(Frame& frame, const Structured& node) {
   if (const auto* sort = std::get_if<Sort>(&node.attrs)) return run_sort(frame, node, *sort);
   if (const auto* factor = std::get_if<Factor>(&node.attrs))
     return run_factor(frame, node, *factor);
+  if (const auto* fft = std::get_if<Fft>(&node.attrs)) return run_fft(frame, node, *fft);
   return with_compute_type(held, [&]<class T>(T) -> Status {
     if (const auto* conv = std::get_if<Conv>(&node.attrs)) return run_conv<T>(frame, node, *conv);
     if constexpr (std::is_floating_point_v<T>)

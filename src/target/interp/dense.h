@@ -55,6 +55,7 @@ template <class T>
 Status run_conv(Frame& frame, const Structured& node, const Conv& conv);
 template <class T>
 Status run_attention(Frame& frame, const Structured& node, const Attention& attention);
+Status run_fft(Frame& frame, const Structured& node, const Fft& fft);
 Status run_sort(Frame& frame, const Structured& node, const Sort& sort);
 Status run_factor(Frame& frame, const Structured& node, const Factor& factor);
 

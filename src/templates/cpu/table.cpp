@@ -20,12 +20,23 @@
 
 namespace coil::templates {
 
-#define COIL_TABLE(isa)                                                                           \
-  constexpr CpuTemplates k_##isa = {                                                              \
-      isa::gemm,      isa::gemm_scratch_bytes,      isa::packed_b_bytes, isa::pack_b,             \
-      isa::conv,      isa::conv_scratch_bytes,      isa::packed_w_bytes, isa::pack_w,             \
-      isa::attention, isa::attention_scratch_bytes, isa::sort,           isa::sort_scratch_bytes, \
-      isa::topk,      isa::topk_scratch_bytes};
+#define COIL_TABLE(isa)                                           \
+  constexpr CpuTemplates k_##isa = {isa::gemm,                    \
+                                    isa::gemm_scratch_bytes,      \
+                                    isa::packed_b_bytes,          \
+                                    isa::pack_b,                  \
+                                    isa::conv,                    \
+                                    isa::conv_scratch_bytes,      \
+                                    isa::packed_w_bytes,          \
+                                    isa::pack_w,                  \
+                                    isa::attention,               \
+                                    isa::attention_scratch_bytes, \
+                                    isa::sort,                    \
+                                    isa::sort_scratch_bytes,      \
+                                    isa::topk,                    \
+                                    isa::topk_scratch_bytes,      \
+                                    isa::fft,                     \
+                                    isa::fft_scratch_bytes};
 
 namespace {
 COIL_TABLE(plain)
@@ -71,6 +82,8 @@ bool attention_supports(DType dtype, DType mask_dtype) {
 }
 
 bool sort_supports(DType dtype) { return !is_complex(dtype); }
+
+bool fft_supports(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 void fail_unsupported(DType dtype) {
   COIL_CHECK(false, "no template for element type {}", name(dtype));

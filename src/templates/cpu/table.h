@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "templates/cpu/attention.h"
 #include "templates/cpu/conv.h"
+#include "templates/cpu/fft.h"
 #include "templates/cpu/gemm.h"
 #include "templates/cpu/sort.h"
 
@@ -11,7 +12,7 @@ namespace coil::templates {
 
 /// Scratch is `..._scratch_bytes(args, pool.threads())` bytes, aligned to 64, of any content; it is
 /// used during the call only. All functions are safe from many threads at once. Element types must
-/// be ones that gemm_supports, attention_supports or sort_supports admits.
+/// be ones that gemm_supports, attention_supports, sort_supports or fft_supports admits.
 struct CpuTemplates {
   void (*gemm)(const GemmArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*gemm_scratch_bytes)(const GemmArgs& args, int threads);
@@ -34,6 +35,9 @@ struct CpuTemplates {
   i64 (*sort_scratch_bytes)(const SortArgs& args, int threads);
   void (*topk)(const TopkArgs& args, runtime::ThreadPool& pool, void* scratch);
   i64 (*topk_scratch_bytes)(const TopkArgs& args, int threads);
+
+  void (*fft)(const FftArgs& args, runtime::ThreadPool& pool, void* scratch);
+  i64 (*fft_scratch_bytes)(const FftArgs& args, int threads);
 };
 
 /// The table for `isa`, or for the best one below it that this build has. The caller has made sure

@@ -310,4 +310,13 @@ for size in (0,2,40): case('nonzero_static',b,size,ref=lambda t,n:torch.ops.aten
 case('nonzero_static',torch.tensor(3.0),2,ref=lambda t,n:torch.ops.aten.nonzero_static(t,size=n)); case('unfold',torch.tensor(3.0),0,1,1); case('unfold',torch.tensor(3.0),0,0,2)
 case('sign',b); case('sgn',b); case('index_add',b,1,torch.tensor([0,3,0]),r(3,3)>0,True); case('index_add',b,1,torch.tensor([0,3,0]),r(3,3)>0)
 case('grid_sampler_3d',V.half(),G3.half(),0,0,False,tol=2e-2)
+# Fourier transforms
+Z=r(2,3,5,dtype=torch.complex64); Zp=r(5,2,3,dtype=torch.complex64).permute(1,2,0); X=r(2,3,6)
+for dims,scale,forward in (([2],0,True),([2],2,False),([0],1,True),([1],0,False),([2,0],2,True),([0,1,2],1,False),([],0,True)): case('_fft_c2c',Z,dims,scale,forward)
+for dims in ([2],[0],[1,2],[2,1,0]): case('_fft_c2c',Zp,dims,0,True); case('_fft_r2c',Zp.real,dims,0,True); case('_fft_c2r',Zp,dims,0,2*(Zp.shape[dims[-1]]-1))
+for dims,scale in (([2],0),([1],2),([0,2],1),([2,1],0)):
+    for onesided in (True,False): case('_fft_r2c',X,dims,scale,onesided)
+    case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-2); case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-1); case('_fft_c2r',Z,dims,scale,Z.shape[dims[-1]])
+for n in (1,2,7,34,37): z=r(2,n,dtype=torch.complex128); case('_fft_c2c',z,[1],0,True); case('_fft_r2c',z.real,[1],2,True); case('_fft_c2r',z[:,:n//2+1],[1],1,n)
+case('_fft_c2c',r(3,1,4,dtype=torch.complex64).expand(3,2,4),[2],0,True); case('_fft_c2c',r(0,3,dtype=torch.complex64),[1],0,True); case('_fft_c2c',r(3,0,dtype=torch.complex64),[1],0,True); case('_fft_r2c',r(2,0,4),[2],0,True)
 print(count,'cases')

@@ -1,0 +1,154 @@
+// Inverse functions and square roots follow Kahan, "Branch cuts for complex elementary functions"
+// (1987), without its care for overflow.
+
+#include "lower/complex_math.h"
+
+namespace coil::lowering {
+
+using ops::ScalarOp;
+
+Parts ComplexMath::mul(Parts x, Parts y) {
+  return {b_.sub(b_.mul(x.re, y.re), b_.mul(x.im, y.im)),
+          b_.add(b_.mul(x.re, y.im), b_.mul(x.im, y.re))};
+}
+
+/// Smith, "Algorithm 116: complex division" (1962): scaled by the larger part of the divisor.
+Parts ComplexMath::div(Parts x, Parts y) {
+  const Val by_re = b_.op(ScalarOp::ge, {op(ScalarOp::abs, y.re), op(ScalarOp::abs, y.im)});
+  const Val large = b_.where(by_re, y.re, y.im), small = b_.where(by_re, y.im, y.re);
+  const Val ratio = b_.div(small, large);
+  const Val divisor = b_.add(large, b_.mul(small, ratio));
+  const Val re =
+      b_.where(by_re, b_.add(x.re, b_.mul(x.im, ratio)), b_.add(b_.mul(x.re, ratio), x.im));
+  const Val im =
+      b_.where(by_re, b_.sub(x.im, b_.mul(x.re, ratio)), b_.sub(b_.mul(x.im, ratio), x.re));
+  return {b_.div(re, divisor), b_.div(im, divisor)};
+}
+
+Val ComplexMath::abs(Parts x) { return b_.op(ScalarOp::hypot, {x.re, x.im}); }
+Val ComplexMath::angle(Parts x) { return b_.op(ScalarOp::atan2, {x.im, x.re}); }
+
+Parts ComplexMath::sign(Parts x) {
+  const Val size = abs(x), zero = number(0);
+  const Val is_zero = b_.op(ScalarOp::eq, {size, zero});
+  return {b_.where(is_zero, zero, b_.div(x.re, size)), b_.where(is_zero, zero, b_.div(x.im, size))};
+}
+
+Parts ComplexMath::exp(Parts x) {
+  const Val size = op(ScalarOp::exp, x.re);
+  return {b_.mul(size, op(ScalarOp::cos, x.im)), b_.mul(size, op(ScalarOp::sin, x.im))};
+}
+
+/// exp(x) - 1 as expm1(re) cos(im) - 2 sin(im / 2)^2, which cancels nothing near 0.
+Parts ComplexMath::expm1(Parts x) {
+  const Val half = op(ScalarOp::sin, b_.mul(x.im, number(0.5)));
+  const Val re = b_.sub(b_.mul(op(ScalarOp::expm1, x.re), op(ScalarOp::cos, x.im)),
+                        b_.mul(number(2), b_.mul(half, half)));
+  return {re, b_.mul(op(ScalarOp::exp, x.re), op(ScalarOp::sin, x.im))};
+}
+
+Parts ComplexMath::log(Parts x) { return {op(ScalarOp::log, abs(x)), angle(x)}; }
+
+/// Half the log1p of |1 + x|^2 - 1.
+Parts ComplexMath::log1p(Parts x) {
+  const Val square = b_.add(b_.mul(x.re, b_.add(number(2), x.re)), b_.mul(x.im, x.im));
+  return {b_.mul(number(0.5), op(ScalarOp::log1p, square)), angle(one_plus(x))};
+}
+
+Parts ComplexMath::sqrt(Parts x) {
+  const Val size = op(ScalarOp::abs, x.re), zero = number(0);
+  const Val large = op(ScalarOp::sqrt, b_.mul(number(0.5), b_.add(size, abs(x))));
+  const Val other = b_.div(x.im, b_.mul(number(2), large));
+  const Val small = b_.where(b_.op(ScalarOp::eq, {large, zero}), x.im, other);
+  const Val left = b_.op(ScalarOp::lt, {x.re, zero});
+  return {b_.where(left, op(ScalarOp::abs, small), large),
+          b_.where(left, b_.op(ScalarOp::copysign, {large, x.im}), small)};
+}
+
+/// exp(y log x); 0 to a power with a positive real part is 0.
+Parts ComplexMath::pow(Parts x, Parts y) {
+  const Parts power = exp(mul(y, log(x)));
+  const Val zero = number(0);
+  const Val is_zero = b_.op(
+      ScalarOp::bits_and, {b_.op(ScalarOp::eq, {abs(x), zero}), b_.op(ScalarOp::gt, {y.re, zero})});
+  return {b_.where(is_zero, zero, power.re), b_.where(is_zero, zero, power.im)};
+}
+
+Parts ComplexMath::sinh(Parts x) {
+  return {b_.mul(op(ScalarOp::sinh, x.re), op(ScalarOp::cos, x.im)),
+          b_.mul(op(ScalarOp::cosh, x.re), op(ScalarOp::sin, x.im))};
+}
+Parts ComplexMath::cosh(Parts x) {
+  return {b_.mul(op(ScalarOp::cosh, x.re), op(ScalarOp::cos, x.im)),
+          b_.mul(op(ScalarOp::sinh, x.re), op(ScalarOp::sin, x.im))};
+}
+
+/// With t = tan(im), s = sinh(re), c = cosh(re): (s c (1 + t^2) + i t) / (1 + (1 + t^2) s^2), and
+/// where s^2 would be too large for that, +-1.
+Parts ComplexMath::tanh(Parts x) {
+  const Val one = number(1);
+  const Val t = op(ScalarOp::tan, x.im);
+  const Val s = op(ScalarOp::sinh, x.re), c = op(ScalarOp::cosh, x.re);
+  const Val beta = b_.add(one, b_.mul(t, t));
+  const Val divisor = b_.add(one, b_.mul(beta, b_.mul(s, s)));
+  const Val far = b_.op(ScalarOp::gt, {op(ScalarOp::abs, x.re), number(22)});
+  const Val re = b_.div(b_.mul(beta, b_.mul(s, c)), divisor);
+  const Val im = b_.div(t, divisor);
+  return {b_.where(far, b_.op(ScalarOp::copysign, {one, x.re}), re),
+          b_.where(far, b_.mul(number(0), x.im), im)};
+}
+
+Parts ComplexMath::asin(Parts x) {
+  const Parts low = sqrt(one_minus(x)), high = sqrt(one_plus(x));
+  return {b_.op(ScalarOp::atan2, {x.re, mul(low, high).re}),
+          op(ScalarOp::asinh, mul(conj(low), high).im)};
+}
+Parts ComplexMath::acos(Parts x) {
+  const Parts low = sqrt(one_minus(x)), high = sqrt(one_plus(x));
+  return {b_.mul(number(2), b_.op(ScalarOp::atan2, {low.re, high.re})),
+          op(ScalarOp::asinh, mul(conj(high), low).im)};
+}
+Parts ComplexMath::acosh(Parts x) {
+  const Parts low = sqrt(sub(x, {number(1), number(0)})), high = sqrt(one_plus(x));
+  return {op(ScalarOp::asinh, mul(conj(low), high).re),
+          b_.mul(number(2), b_.op(ScalarOp::atan2, {low.im, high.re}))};
+}
+Parts ComplexMath::atanh(Parts x) {
+  const Val minus = b_.sub(number(1), x.re), plus = b_.add(number(1), x.re);
+  const Val square = b_.mul(x.im, x.im);
+  const Val ratio = b_.div(b_.mul(number(4), x.re), b_.add(b_.mul(minus, minus), square));
+  return {b_.mul(number(0.25), op(ScalarOp::log1p, ratio)),
+          b_.mul(number(0.5), b_.op(ScalarOp::atan2, {b_.mul(number(2), x.im),
+                                                      b_.sub(b_.mul(minus, plus), square)}))};
+}
+
+std::optional<Parts> ComplexMath::unary(std::string_view name, Parts x) {
+  static constexpr Unary kFunctions[] = {
+      {"neg", &ComplexMath::neg},     {"conj", &ComplexMath::conj},
+      {"sign", &ComplexMath::sign},   {"exp", &ComplexMath::exp},
+      {"exp2", &ComplexMath::exp2},   {"expm1", &ComplexMath::expm1},
+      {"log", &ComplexMath::log},     {"log2", &ComplexMath::log2},
+      {"log10", &ComplexMath::log10}, {"log1p", &ComplexMath::log1p},
+      {"sqrt", &ComplexMath::sqrt},   {"rsqrt", &ComplexMath::rsqrt},
+      {"sin", &ComplexMath::sin},     {"cos", &ComplexMath::cos},
+      {"tan", &ComplexMath::tan},     {"sinh", &ComplexMath::sinh},
+      {"cosh", &ComplexMath::cosh},   {"tanh", &ComplexMath::tanh},
+      {"asin", &ComplexMath::asin},   {"acos", &ComplexMath::acos},
+      {"atan", &ComplexMath::atan},   {"asinh", &ComplexMath::asinh},
+      {"acosh", &ComplexMath::acosh}, {"atanh", &ComplexMath::atanh},
+  };
+  for (const Unary& row : kFunctions)
+    if (row.name == name) return (this->*row.function)(x);
+  return std::nullopt;
+}
+
+std::optional<Parts> ComplexMath::binary(std::string_view name, Parts x, Parts y) {
+  if (name == "+") return add(x, y);
+  if (name == "-") return sub(x, y);
+  if (name == "*") return mul(x, y);
+  if (name == "/") return div(x, y);
+  if (name == "pow") return pow(x, y);
+  return std::nullopt;
+}
+
+}  // namespace coil::lowering
