@@ -205,6 +205,7 @@ CASES = [
     ("_embedding_bag", f(9, 4), i(6, high=9), torch.tensor([0, 2, 2]), False, 1), ("_embedding_bag", f(9, 4), i(6, high=9), torch.tensor([0, 2, 6]), False, 2, False, None, True),
     ("_embedding_bag_forward_only", f(9, 4), i(6, high=9), torch.tensor([0, 2]), False, 0, False, f(6)), ("_embedding_bag_forward_only", f(9, 4), i(6, high=9), torch.tensor([0, 2]), False, 0, False, None, False, 3),
     ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), torch.tensor([3, 3]), 9, True, 1, None),
+    ("_embedding_bag_backward", f(2, 4), i(6, high=9), torch.tensor([0, 3]), torch.zeros(0, dtype=torch.int64), torch.tensor([3, 3]), torch.tensor([3, 3]), 9, False, 0, False, None),
     ("_embedding_bag_dense_backward", f(2, 4), i(6, high=9), i(6, high=2), torch.tensor([3, 3]), i(2, 4, high=9), 9, False, 2, None),
     ("_embedding_bag_per_sample_weights_backward", f(2, 4), f(9, 4), i(6, high=9), torch.tensor([0, 2]), i(6, high=2), 0),
     # distances, counting, products of three, statistics of batches

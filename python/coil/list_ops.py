@@ -45,11 +45,13 @@ def foreach_ops():
 
 
 def each(single, *args, **kwargs):
-    """`single` of the items of each list at one place; what is no list goes to all of them."""
+    """`single` of the items of each list (or line of numbers) at one place; what is neither goes to
+    all of them."""
     count = next(len(a) for a in args if isinstance(a, (list, tuple)))
 
     def at(i, value):
-        return value[i] if isinstance(value, (list, tuple)) else value
+        is_line = isinstance(value, torch.Tensor) and value.ndim == 1
+        return value[i] if is_line or isinstance(value, (list, tuple)) else value
 
     return [
         single(*(at(i, a) for a in args), **{k: at(i, v) for k, v in kwargs.items()})
@@ -74,19 +76,22 @@ def powsum(self, ord=2, dtype=None):
     return aten.sum(aten.pow(aten.abs(self), ord), dtype=dtype)
 
 
-def with_value(op):
-    """addcmul and addcdiv take their factor by name."""
+def with_value(op, combine):
+    """addcmul and addcdiv take their factor by name, and as a number only."""
 
     def single(self, tensor1, tensor2, value=1):
-        return op(self, tensor1, tensor2, value=value)
+        if not isinstance(value, torch.Tensor):
+            return op(self, tensor1, tensor2, value=value)
+        product = combine(value * wide(tensor1), wide(tensor2))
+        return (wide(self) + product).to(self.dtype)
 
     return single
 
 
 # What an op is for one tensor, where it is not the op of its own name.
 OTHER_NAMES = {
-    "addcdiv": with_value(aten.addcdiv),
-    "addcmul": with_value(aten.addcmul),
+    "addcdiv": with_value(aten.addcdiv, aten.div),
+    "addcmul": with_value(aten.addcmul, aten.mul),
     "maximum": either(aten.maximum, aten.clamp_min),
     "minimum": either(aten.minimum, aten.clamp_max),
     "norm": norm,

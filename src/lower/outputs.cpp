@@ -170,10 +170,16 @@ class Outputs {
       return fresh(out, value);
     }
     const auto window = window_of(l_, from, l_.type(value));
+    const bool is_of_input = out.kind == OutputKind::AliasOfInput;
+    const BufferId base = is_of_input ? l_.program.inputs.at(out.target).buffer
+                                      : l_.program.outputs.at(out.target).buffer;
+    // What an input becomes is computed elsewhere, and lies in the input's memory after the call.
+    const bool replaces =
+        is_of_input && base != from.buffer && window &&
+        l_.program.buffers[base].layout.entries == l_.program.buffers[from.buffer].layout.entries;
+    if (replaces) return place(out, base, l_.type(value), *window);
     // The output that it shares memory with may have become a copy.
-    const bool apart = out.kind == OutputKind::AliasOfOutput &&
-                       l_.program.outputs.at(out.target).buffer != from.buffer;
-    if (!window || apart) {
+    if (!window || base != from.buffer) {
       out.kind = OutputKind::Value;
       return place_copy(out, value);
     }

@@ -323,6 +323,8 @@ Status lower_bitcast_view(Lowering& l, const Node& node, const Args& args) {
   }
   if (size_of(from) != size_of(to) || is_complex(to))
     return l.unsupported_case(str("from {} to {}", name(from), name(to)));
+  if (size_of(from) == 1 && (is_float(from) || is_float(to)))
+    return l.unsupported_case(str("the bits of an 8-bit float, {} as {}", name(from), name(to)));
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(l.program.buffers[out].shape);

@@ -151,6 +151,18 @@ Values embedding_bag_dense_backward(Composite& c) {
   return {dtype == c.dtype(out) ? copied(c, out) : c.to(out, dtype)};
 }
 
+/// The bags of positions may have been left out.
+Values embedding_bag_backward(Composite& c) {
+  if (c.flag("sparse")) c.fail("sparse gradients are not supported");
+  ValueId bag = c.tensor("offset2bag");
+  if (c.is(c.count(bag), 0)) bag = bag_of_position(c, c.tensor("indices"), c.tensor("offsets"));
+  return {
+      c.call("_embedding_bag_dense_backward",
+             {c.tensor("grad"), c.tensor("indices"), bag, c.tensor("bag_size"),
+              c.tensor("maximum_indices"), c.integer("num_weights"), c.flag("scale_grad_by_freq"),
+              c.arg("mode"), c.arg("per_sample_weights"), c.arg("padding_idx")})};
+}
+
 /// The product of each position's row and its bag's gradient.
 Values per_sample_weights_backward(Composite& c) {
   const ValueId indices = c.tensor("indices"), grad = c.tensor("grad");
@@ -166,6 +178,7 @@ Values per_sample_weights_backward(Composite& c) {
 constexpr DecompositionRow kRows[] = {
     {"_embedding_bag", embedding_bag},
     {"_embedding_bag_forward_only", embedding_bag},
+    {"_embedding_bag_backward", embedding_bag_backward},
     {"_embedding_bag_dense_backward", embedding_bag_dense_backward},
     {"_embedding_bag_per_sample_weights_backward", per_sample_weights_backward},
 };

@@ -20,6 +20,7 @@ def flat(result):
 
 
 def check(function, *args, dynamic=None):
+    torch._dynamo.reset()
     compiled = torch.compile(function, backend="coil", fullgraph=True, dynamic=dynamic)
     expected, found = flat(function(*args)), flat(compiled(*args))
     assert len(expected) == len(found)
@@ -37,6 +38,7 @@ def check_gradients(function, *args):
         out.backward(torch.linspace(-1, 1, out.numel()).reshape(out.shape))
         return [out.detach()] + [a.grad for a in mine if a.is_floating_point()]
 
+    torch._dynamo.reset()
     for e, f in zip(run(function), run(torch.compile(function, backend="coil"))):
         torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6, equal_nan=True)
 
@@ -214,7 +216,43 @@ def test_hash_tensor():
 def test_copies_of_views():
     t = torch.rand(3, 4).t()
     aten = torch.ops.aten
-    check(lambda t: (t.as_strided_copy((2, 2), (1, 3), 1), t.narrow_copy(0, 1, 2)), t.contiguous())
+    check(lambda t: (torch.as_strided_copy(t, (2, 2), (1, 3), 1), t.narrow_copy(0, 1, 2)), t + 1)
     check(lambda t: (aten.unbind_copy(t), aten.split_copy(t, 3), aten.unfold_copy(t, 0, 2, 1)), t)
     check(lambda t: (aten.permute_copy(t, [1, 0]), aten.view_copy.dtype(t, torch.int32)), t)
     check(lambda t: t.unfold(0, 1, 1), torch.tensor(2.0))
+
+
+def test_result_that_is_a_replaced_input():
+    """AOT Autograd returns the write itself: the result lies in the input's memory."""
+
+    def run(scale, tracker, found_inf):
+        return torch._amp_update_scale_(scale, tracker, found_inf, 2.0, 0.5, 5)
+
+    args = torch.tensor(8.0), torch.tensor(4, dtype=torch.int32), torch.tensor(0.0)
+    result = torch.compile(run, backend="coil")(*args)
+    assert result.data_ptr() == args[0].data_ptr()
+    assert result.item() == 16 and args[1].item() == 0
+
+
+def test_assertions_on_data():
+    def run(x):
+        torch._assert_async(x.sum() > 0, "the sum is positive")
+        return x + 1
+
+    for _ in range(2):  # the second time from the program cache
+        torch._dynamo.reset()
+        compiled = torch.compile(run, backend="coil", fullgraph=True)
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+        with pytest.raises(Exception, match="the sum is positive"):
+            compiled(-torch.ones(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_eight_bit_floats_are_storage(dtype):
+    x = torch.tensor([1.3, -500.0, 1e-3, NAN])
+
+    def run(x):
+        y = x.to(dtype)
+        return y.float() * 2, y.view(2, 2).t().contiguous().to(torch.bfloat16)
+
+    check(run, x)

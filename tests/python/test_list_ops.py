@@ -134,33 +134,45 @@ def test_fused_steps(kind, settings):
 
 
 def test_fused_step_with_scaled_gradients():
-    def run(found_inf, params, grads, means, squares, steps):
+    def run(scale, found_inf, params, grads, means, squares, largest, steps):
         torch._fused_adam_(
-            params, grads, means, squares, [], steps, lr=0.1, beta1=0.9, beta2=0.99,
-            weight_decay=0.1, eps=1e-8, amsgrad=False, maximize=False,
-            grad_scale=torch.tensor(4.0), found_inf=found_inf,
+            params, grads, means, squares, largest, steps, lr=0.1, beta1=0.9, beta2=0.99,
+            weight_decay=0.1, eps=1e-8, amsgrad=True, maximize=False,
+            grad_scale=scale, found_inf=found_inf,
         )  # fmt: skip
 
     for found_inf in (0.0, 1.0):
-        lists = [[torch.rand(3), torch.rand(2, 2)] for _ in range(4)]
+        lists = [[torch.rand(3), torch.rand(2, 2)] for _ in range(5)]
         lists.append([torch.tensor(2.0), torch.tensor(3.0)])
         mine = copy.deepcopy(lists)
-        run(torch.tensor(found_inf), *lists)
-        torch.compile(run, backend="coil")(torch.tensor(found_inf), *mine)
+        run(torch.tensor(4.0), torch.tensor(found_inf), *lists)
+        compiled = torch.compile(run, backend="coil")
+        compiled(torch.tensor(4.0), torch.tensor(found_inf), *mine)
         assert_near(flat(mine), flat(lists))
 
 
 def test_prims():
     prims = torch.ops.prims
+    library = torch.library.Library("coil_prims", "FRAGMENT")  # noqa: TOR901
+    library.define("broadcast(Tensor x) -> Tensor")
+    library.impl("broadcast", lambda x: x.expand(2, 3).clone(), "CPU")
+    library.impl("broadcast", lambda x: x.new_empty(2, 3), "Meta")
+    op = torch.ops.coil_prims.broadcast.default
+
+    # Views among the prims come from decompositions only.
+    @torch._decomp.register_decomposition(op)
+    def broadcast(x):
+        row = prims.squeeze(prims.split_dim(x, 0, 1), [0])
+        return prims.clone(prims.transpose(prims.broadcast_in_dim(row, [3, 2], [0]), [1, 0]))
 
     def run(x, y):
-        wide = prims.broadcast_in_dim(y, [2, 3], [1])
+        wide = op(y)
         steps = prims.iota(3, start=1, step=2, dtype=torch.int64, device="cpu", requires_grad=False)
         return (
             prims.add(x, wide), prims.convert_element_type(x, torch.float64), steps,
             prims.where(prims.gt(x, wide), x, wide), prims.sum(x, [1]), prims.amax(x, [0]),
-            prims.transpose(x, [1, 0]), prims.rev(x, [0]), prims.device_put(x, torch.device("cpu")),
-            prims.squeeze(prims.split_dim(y, 0, 1), [0]), prims.rsqrt(x), prims.pow(x, wide),
+            prims.rev(x, [0]), prims.device_put(x, torch.device("cpu")), prims.rsqrt(x),
+            prims.pow(x, wide),
         )  # fmt: skip
 
     args = torch.rand(2, 3) + 0.5, torch.rand(3)

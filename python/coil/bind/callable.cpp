@@ -1,4 +1,6 @@
 #include "callable.h"
+#include "driver/program_cache.h"
+#include "runtime/plan_format.h"
 
 #include <set>
 
@@ -18,6 +20,15 @@ template <class T>
 T must(coil::Result<T> made) {
   if (!made.ok()) throw RunFailure(made.error().message);
   return std::move(*made);
+}
+
+/// The same of a call: a plan from the program cache has marks in place of names.
+template <class T>
+T must_of_call(coil::Result<T> made, const Compilation& compilation) {
+  if (made.ok()) return std::move(*made);
+  const std::string& message = made.error().message;
+  if (!runtime::has_marks(message)) throw RunFailure(message);
+  throw RunFailure(runtime::with_names(message, present_names(compilation)));
 }
 
 /// Slots of symbols that are known only while the program runs.
@@ -240,14 +251,14 @@ nb::list Callable::call(nb::list args) {
       const nb::gil_scoped_release free;
       pending.emplace(*instance_, inputs);
     }
-    must(pending->begin());
+    must_of_call(pending->begin(), *compilation_);
     Run run(*pending);
     run.args = &args;
     allocate(run);
     std::vector<Value> values;
     {
       const nb::gil_scoped_release free;
-      values = must(pending->run());
+      values = must_of_call(pending->run(), *compilation_);
     }
     out = results(args, &run, values);
   } else {
