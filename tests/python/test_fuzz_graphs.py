@@ -44,6 +44,7 @@ FOUND = [
     (lambda x: torch.diagonal_scatter(x, torch.zeros(4)), torch.ones(1, 1).expand(4, 4)),
     (lambda x: (torch.slice_scatter(x, torch.zeros(2, 4), 0, 0, 2), torch.select_scatter(x, torch.zeros(4), 0, 1)), torch.ones(4, 8)[:, ::2]),
     (lambda x, i: (x.roll(1, 1), x.roll(-1, 3), x.roll(5, 1)), torch.randn(2, 5, 3, 4).contiguous(memory_format=torch.channels_last), torch.zeros(1)),
+    (lambda x, i: (x.gather(0, i), x.scatter(0, i, 1.0), x.scatter_add(0, i, x[0])), torch.randn(5), torch.tensor(3)),
     (lambda x, w: torch.conv1d(x, w), torch.randn(2, 1, 9), torch.randn(4, 3, 1).transpose(1, 2)),
 ]
 
