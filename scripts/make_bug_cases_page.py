@@ -44,7 +44,7 @@ def page():
         "symbolic sizes. `test_bug_cases_process.py` has those about memory, caches, threads and the environment.",
         "Written by `scripts/make_bug_cases_page.py`.",
         "",
-        f"{len(tested | waiting.keys())} reports: {len(tested)} tested, all right; {len(waiting)} wait. Of the tested,",
+        f"{len(tested | waiting.keys())} reports: {len(tested)} have a test, {len(waiting)} wait. Of the tested,",
         f"{len(programs)} are programs, {len(refusals - programs)} are programs that must be refused, as eager refuses",
         f"them, and {len(process - programs - refusals)} are about the process.",
         "",
