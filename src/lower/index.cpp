@@ -134,15 +134,26 @@ Status lower_index_put(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
+namespace {
+
+/// The point of a tensor of this rank: one without dims counts as one of a single element.
+Exprs for_rank(BodyBuilder& b, const Exprs& at, std::size_t rank) {
+  if (at.size() == rank) return at;
+  return rank == 0 ? Exprs{} : Exprs{b.syms().constant(0)};
+}
+
+}  // namespace
+
 Status lower_gather(Lowering& l, const Node&, const Args& args) {
   const Access self = l.access(args.tensor("self")), indices = l.access(args.tensor("index"));
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(l.program.buffers[out].shape);
-  Exprs point = at;
+  Exprs point = for_rank(b, at, self.extents.size());
   if (!point.empty()) {
     const std::size_t d = args.dim("dim", point.size());
-    point[d] = load_index(b, indices, at, self.extents[d], IndexPolicy::Assert);
+    const Exprs place = for_rank(b, at, indices.extents.size());
+    point[d] = load_index(b, indices, place, self.extents[d], IndexPolicy::Assert);
   }
   b.store(out, at, b.load(self, point));
   b.finish();
@@ -175,8 +186,8 @@ struct Scatter {
 
   /// The index into the result of the element at `at`.
   Exprs point(BodyBuilder& b, const Exprs& at) const {
-    Exprs point = at;
     const Exprs& shape = b.lowering().program.buffers[out].shape;
+    Exprs point = for_rank(b, at, shape.size());
     if (!point.empty()) point[d] = load_index(b, indices, at, shape[d], IndexPolicy::Assert);
     return point;
   }
@@ -191,7 +202,10 @@ Scatter begin_scatter(Lowering& l, const Node& node, const Args& args) {
 /// The value that a scatter writes at `at`: an element of src, or the scalar.
 Val scattered_value(BodyBuilder& b, const Args& args, const Exprs& at, DType dtype) {
   Lowering& l = b.lowering();
-  if (args.has("src")) return b.load(l.access(args.tensor("src")), at);
+  if (args.has("src")) {
+    const Access& src = l.access(args.tensor("src"));
+    return b.load(src, for_rank(b, at, src.extents.size()));
+  }
   return scalar_value(b, args["value"], compute_dtype(dtype));
 }
 

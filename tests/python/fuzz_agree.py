@@ -1,0 +1,208 @@
+"""Whether results are as right as eager PyTorch's. Integers and bools are exact. A float may differ from
+eager's where the program is inexact: by a few times what eager's own results move when each inexact op
+is off by an ulp or two, or when all is computed in float64. Where that moves an integer, nothing is said
+of it."""
+
+import torch
+from fuzz_program import replay, results_of
+
+SLACK = 8  # times the movement of eager's results
+RUNS = 4  # with errors put in
+SURE_RUNS = 40  # before something is called a difference
+
+# Ops that have one right result for their operands, correctly rounded: no error is put in.
+EXACT = {
+    "add", "sub", "rsub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "negative",
+    "abs", "absolute", "sign", "sgn", "positive", "sqrt", "reciprocal", "square", "floor", "ceil", "trunc",
+    "fix", "frac", "round", "floor_divide", "fmod", "remainder", "copysign", "nextafter", "where", "maximum",
+    "minimum", "fmax", "fmin", "max", "min", "amax", "amin", "aminmax", "clamp", "clamp_min", "clamp_max",
+    "clip", "relu", "relu6", "hardtanh", "threshold", "masked_fill", "nan_to_num", "heaviside", "cat",
+    "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "clone", "copy", "fill", "zero", "zeros_like",
+    "ones_like", "full", "full_like", "zeros", "ones", "new_zeros", "new_ones", "new_full", "gather", "index",
+    "index_select", "index_fill", "index_copy", "index_put", "scatter", "slice_scatter", "select_scatter",
+    "diagonal_scatter", "as_strided_scatter", "masked_scatter", "take", "take_along_dim", "embedding", "flip",
+    "fliplr", "flipud", "roll", "rot90", "repeat", "tile", "repeat_interleave", "tril", "triu", "constant_pad_nd",
+    "pad", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "replication_pad1d", "replication_pad2d",
+    "replication_pad3d", "sort", "topk", "_to_copy", "to", "type_as", "max_pool2d", "max_pool1d", "max_pool3d",
+    "max_pool2d_with_indices", "max_pool3d_with_indices", "threshold_backward", "pixel_shuffle",
+    "pixel_unshuffle", "channel_shuffle", "im2col", "unfold", "diag", "diag_embed", "diagflat", "block_diag",
+    "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
+}
+EPS = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-22, torch.float64: 2.0**-51}
+TINY = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133, torch.float32: 2.0**-148, torch.float64: 5e-324}
+
+
+def real(x):
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
+def moved(x, random_numbers):
+    """The tensor with each element off by up to an ulp or two."""
+    if x.is_complex():
+        return torch.view_as_complex(moved(torch.view_as_real(x).contiguous(), random_numbers))
+    off = torch.randint(-1, 2, x.shape, generator=random_numbers).to(x.dtype)
+    out = x + x.abs() * off * EPS[x.dtype] + torch.where(x == 0, 0, off * TINY[x.dtype])
+    return torch.where(torch.isfinite(x), out, x).to(x.dtype)
+
+
+def is_inexact(x):
+    return isinstance(x, torch.Tensor) and (x.dtype in EPS or x.is_complex())
+
+
+def with_errors(program, seed):
+    """A run in which every inexact op gets operands and gives results that are a little off."""
+    random_numbers = torch.Generator().manual_seed(seed)
+
+    def shaken(tree):
+        if isinstance(tree, torch.Tensor):
+            return moved(tree, random_numbers) if is_inexact(tree) else tree
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(shaken(x) for x in tree)
+        return tree
+
+    def call(step, args, kwargs):
+        schema = step.overload._schema
+        name = schema.name[6:].rstrip("_")
+        alpha = kwargs.get("alpha", 1) if kwargs else next(iter(args[2:]), 1)
+        is_scaled = name in ("add", "sub", "rsub", "subtract") and alpha != 1  # perhaps a fused multiply-add
+        if name in EXACT and not is_scaled:
+            return step.overload(*args, **kwargs)
+        infos = [a.alias_info for a in schema.arguments]
+        if any(i is not None for i in infos):
+            made = step.overload(*args, **kwargs)
+            for info, arg in zip(infos, args):
+                if info is not None and info.is_write and is_inexact(arg):
+                    arg.copy_(moved(arg, random_numbers))
+            return made
+        made = step.overload(*args, **kwargs)
+        memories = {a.untyped_storage().data_ptr() for a in results_of(args)}
+        if any(m.untyped_storage().data_ptr() in memories for m in results_of(made)):
+            return made
+        return shaken(step.overload(*shaken(args), **shaken(kwargs)))
+
+    return replay(program, call=call)
+
+
+def same_bits(a, b):
+    """Equal, a NaN equal to any NaN."""
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    a, b = real(a), real(b)
+    if not a.dtype.is_floating_point:
+        return torch.equal(a, b)
+    nan = a.isnan() & b.isnan()
+    size = {2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    return bool((nan | (a.contiguous().view(size) == b.contiguous().view(size))).all())
+
+
+def strides_of(x):
+    """Those that mean something."""
+    if x.numel() == 0:
+        return ()
+    return tuple(s for n, s in zip(x.shape, x.stride()) if n > 1)
+
+
+def shares(tensors):
+    """Pairs of tensors that lie in one memory."""
+    places = [t.untyped_storage().data_ptr() if t.numel() else None for t in tensors]
+    return {(i, j) for i in range(len(places)) for j in range(i) if places[i] and places[i] == places[j]}
+
+
+class Judge:
+    """What eager PyTorch says of a program."""
+
+    def __init__(self, program):
+        self.program = program
+        self.ran = replay(program)
+        self.expected = self.ran.outputs + self.ran.inputs
+        self.shaken = None
+        self.wide = None
+
+    @property
+    def is_inexact(self):
+        """Whether an op is a matter of rounding: then double precision counts, even where small errors
+        change nothing (an infinity)."""
+        return any(s.overload._schema.name[6:].rstrip("_") not in EXACT for s in self.program.steps)
+
+    def runs(self, count):
+        if self.shaken is None:
+            self.shaken = []
+            try:
+                wide = replay(self.program, wide=True)
+                self.wide = wide.outputs + wide.inputs
+            except Exception:
+                self.wide = None
+        while len(self.shaken) < count:
+            try:
+                run = with_errors(self.program, len(self.shaken))
+                self.shaken.append(run.outputs + run.inputs)
+            except Exception:
+                self.shaken.append(None)
+        return [s for s in self.shaken[:count] if s is not None]
+
+    def difference(self, outputs, inputs, is_memory_shared=True):
+        """What is wrong with these results, in words, or ""."""
+        found = list(outputs) + list(inputs)
+        count = len(self.ran.outputs)
+        if len(found) != len(self.expected):
+            return f"{len(outputs)} results instead of {count}"
+        for i, (e, f) in enumerate(zip(self.expected, found)):
+            name = f"output {i}" if i < count else f"input {i - count} afterwards"
+            if not isinstance(f, torch.Tensor) or (e.shape, e.dtype) != (f.shape, f.dtype):
+                return f"{name}: {described(f)} instead of {described(e)}"
+            if strides_of(e) != strides_of(f):
+                return f"{name}: strides {f.stride()} instead of {e.stride()} of {tuple(e.shape)}"
+            if not same_bits(e, f) and self.is_wrong(i, e, f):
+                return f"{name}: {first_wrong(e, f)}"
+        if is_memory_shared:
+            more = shares(found) - shares(self.expected)
+            if more:
+                return f"results {sorted(more)} lie in one memory, in eager they do not"
+        return ""
+
+    def is_wrong(self, i, expected, found):
+        return all(self.bad(i, expected, found, runs).any() for runs in (RUNS, SURE_RUNS))
+
+    def bad(self, i, expected, found, count):
+        """Elements that are further from eager's than eager's own errors explain."""
+        runs = [r[i] for r in self.runs(count)]
+        runs = [r for r in runs if r.shape == expected.shape]
+        is_shaken = any(not same_bits(r, expected) for r in runs)
+        if (is_shaken or self.is_inexact) and self.wide is not None and self.wide[i].shape == expected.shape:
+            runs.append(self.wide[i])
+        if not is_inexact(expected):
+            open_ = torch.zeros(expected.shape, dtype=torch.bool)
+            for r in runs:
+                open_ |= r != expected
+            return (expected != found) & ~open_
+        e, f = real(expected).double(), real(found).double()
+        movement, is_open = torch.zeros_like(e), torch.zeros(e.shape, dtype=torch.bool)
+        for r in runs:
+            r = real(r).double()
+            odd = ~torch.isfinite(r) | ~torch.isfinite(e)
+            is_open |= odd & ~((r == e) | (r.isnan() & e.isnan()))
+            movement = torch.maximum(movement, torch.where(odd, 0, (r - e).abs()))
+        dtype = real(expected).dtype
+        ulp = e.abs() * EPS[dtype] + TINY[dtype]
+        # Elements of one tensor are errors of one kind: the typical movement holds for all.
+        finite = movement[torch.isfinite(movement)]
+        typical = finite.square().mean().sqrt() if finite.numel() else 0.0
+        near = (e - f).abs() <= SLACK * torch.maximum(movement, torch.as_tensor(typical)) + 2 * ulp * is_shaken
+        return ~(near | (e == f) & (torch.signbit(e) == torch.signbit(f)) | (e.isnan() & f.isnan()) | is_open)
+
+
+def described(x):
+    return f"{x.dtype} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x)
+
+
+def first_wrong(expected, found):
+    e, f = real(expected), real(found)
+    wrong = ~((e == f) | ((e != e) & (f != f)))
+    if e.dtype.is_floating_point:
+        wrong |= (e == 0) & (f == 0) & (torch.signbit(e) != torch.signbit(f))
+    where = wrong.nonzero()
+    if not len(where):
+        return "other bits"
+    at = tuple(where[0].tolist())
+    return (f"{f[at].item()!r} instead of {e[at].item()!r} at {list(at)} and "
+            f"{len(where) - 1} of {e.numel()} more ({expected.dtype} {tuple(expected.shape)})")
