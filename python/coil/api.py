@@ -110,11 +110,13 @@ class Clock:
 
 
 def explain(function, *args, options=None, dynamic=None, timing=False, **kwargs):
-    """Compiles `function` (or a module) afresh, calls it once, and says what became of it."""
+    """Compiles `function` (or a module) afresh, calls it once, and says what became of it. Caches are
+    left alone, unless the options say otherwise: a program from the cache has no kernels to show."""
     from coil import backend
 
     report, clock = Report(), Clock()
-    chosen = options if isinstance(options, Options) else Options(options)
+    given = options._values if isinstance(options, Options) else options or {}
+    chosen = Options({"cache": False, **given})
     before = counted_fallbacks()
 
     def reporting(gm, example_inputs):
