@@ -10,7 +10,7 @@ import torch
 from torch._decomp import core_aten_decompositions
 
 from coil import _coil
-from coil.formulas import formulas
+from coil.formulas import formulas, grouped_attention
 from coil.window_grads import window_grads
 
 
@@ -20,6 +20,7 @@ def decompositions():
     table = {op: f for op, f in core_aten_decompositions().items() if not has_op(op)}
     own = {**window_grads(), **formulas()}
     table.update((op, f) for op, f in own.items() if not has_op(op))
+    table[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default] = grouped_attention
     table.update((op, functools.partial(each, packet)) for op, packet in foreach_ops())
     if hasattr(torch.ops.prims, "fma"):  # torch 2.15: addcmul of an optimizer's step
         table[torch.ops.prims.fma.default] = multiply_add

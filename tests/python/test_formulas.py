@@ -138,3 +138,15 @@ def test_compiled(name, dtype, dynamic):
         found, expected, exact = gradient(compiled, x), gradient(function, x), gradient(function, x.double())
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         assert rms(found - exact) <= 2 * rms(expected - exact) + 1e-6 * rms(exact)
+
+
+def test_attention_of_grouped_heads():
+    """Four heads of queries on two of keys and values, beside as many of each."""
+    def function(q, k, v):
+        grouped = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        return grouped, F.scaled_dot_product_attention(q[:, :2], k, v)
+
+    torch._dynamo.reset()
+    inputs = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 7, 8), torch.randn(2, 2, 7, 8)
+    for found, expected in zip(torch.compile(function, backend="coil")(*inputs), function(*inputs)):
+        torch.testing.assert_close(found, expected)
