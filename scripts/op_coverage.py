@@ -1,45 +1,37 @@
 #!/usr/bin/env python3
 """PyTorch's operator database through torch.compile(fullgraph=True, backend="coil").
 
-Runs each (op, dtype) pair once with backend "eager", which says what the harness and Dynamo can do at
-all, and once with coil, and writes docs/op_coverage.md. Results are kept in --store, so that a run
+Runs each (op, dtype) pair, forward and then with the backward pass, once with backend "eager", which says
+what the harness and Dynamo can do at all, and once with coil, and writes docs/op_coverage.md. Results are kept in --store, so that a run
 that was stopped goes on where it was. Needs the package coil, and expecttest for torch's samples.
 
     python scripts/op_coverage.py                     first sample of each pair
     python scripts/op_coverage.py --full              all samples
-    python scripts/op_coverage.py --dtypes float32    some of it
+    python scripts/op_coverage.py --dtypes float32 --passes backward    some of it
 """
 
 import argparse
 import collections
-import json
 import math
 import os
 import pathlib
-import queue
 import re
-import selectors
-import subprocess
 import sys
-import threading
-import time
+
+import worker_pool
+from nearness import distance, flat_tensors, reason_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]
+PASSES = ["forward", "backward"]
 SECONDS_A_PAIR = {False: 120, True: 1800}
 WANTED = 0.97
+NO_GRADIENT = "no result has a gradient"
 # Ops that may give the index of any of several equal elements.
 TIES = {"argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"}
 
 
 # The worker: reads a task a line, writes a result a line.
-
-
-def flat_tensors(tree):
-    import torch
-    from torch.utils import _pytree
-
-    return [x for x in _pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
 
 
 def copied(sample, dtype=None):
@@ -51,7 +43,8 @@ def copied(sample, dtype=None):
         if not isinstance(x, torch.Tensor):
             return x
         y = x.detach().clone(memory_format=torch.preserve_format)
-        return y.to(dtype) if dtype is not None and y.is_floating_point() else y
+        y = y.to(dtype) if dtype is not None and y.is_floating_point() else y
+        return y.requires_grad_(x.requires_grad)
 
     return _pytree.tree_map(copy, (sample.input, sample.args, sample.kwargs))
 
@@ -68,13 +61,6 @@ def tolerance(op, dtype, result):
                 atol = max(atol, one.d[dtype].atol)
                 rtol = max(rtol, one.d[dtype].rtol)
     return rtol, atol
-
-
-def distance(a, b):
-    import torch
-
-    difference = (a.to(torch.float64) - b.to(torch.float64))[torch.isfinite(b.to(torch.float64))]
-    return math.sqrt(difference.square().mean().item()) if difference.numel() else 0.0
 
 
 def products(values, left, right):
@@ -128,31 +114,37 @@ def general(results, like):
     return [in_the_order_of(values, like[0]), whole, vectors.norm(dim=-2)]
 
 
-# Results that are not unique, by the ops that give them, as what is: (results, those of eager).
+# Ops whose results are not unique: what is, of (results, those of eager), and how many there are.
 UNIQUE = {
-    "linalg.svd": singular,
-    "svd": singular_transposed,
-    "linalg.eigh": symmetric,
-    "linalg.qr": orthogonal_triangular,
-    "qr": orthogonal_triangular,
-    "linalg.eig": general,
-    "linalg.eigvals": eigenvalues,
+    "linalg.svd": (singular, 3),
+    "svd": (singular_transposed, 3),
+    "linalg.eigh": (symmetric, 2),
+    "linalg.qr": (orthogonal_triangular, 2),
+    "qr": (orthogonal_triangular, 2),
+    "linalg.eig": (general, 2),
+    "linalg.eigvals": (eigenvalues, 1),
 }
 
 
 def unique(op, results, like):
-    return UNIQUE[op.name](results, like) if op.name in UNIQUE else results
+    """Gradients, if any, follow the results and are unique."""
+    if op.name not in UNIQUE:
+        return results
+    function, count = UNIQUE[op.name]
+    return function(results[:count], like[:count]) + results[count:]
 
 
-def is_as_near(op, sample, expected, found, like):
-    """Whether the results are at most twice as far from a run in float64 as eager's."""
+def is_as_near(op, call, sample, results):
+    """Whether the second of two lists of results is at most twice as far from a run in float64 as the
+    first, eager's."""
     import torch
 
+    like = results[0]
     try:
-        inputs, args, kwargs = copied(sample, torch.float64)
-        exact = unique(op, flat_tensors(op.get_op()(inputs, *args, **kwargs)), like)
+        exact = unique(op, flat_tensors(call(*copied(sample, torch.float64))), like)
     except Exception:
         return False
+    expected, found = (unique(op, r, like) for r in results)
     for e, f, x in zip(expected, found, exact):
         if not e.is_floating_point():
             if not torch.equal(e, f):
@@ -180,8 +172,8 @@ def names_equal_elements(values, a, b):
     return False
 
 
-def compare(op, sample, dtype, expected, found):
-    """What differs, in words, or ""."""
+def compare(op, dtype, values, expected, found):
+    """What differs, in words, or "". `values` are those that indices, if any, select."""
     import torch
     from torch.utils import _pytree
 
@@ -203,49 +195,62 @@ def compare(op, sample, dtype, expected, found):
             if e.is_floating_point() or e.is_complex():
                 rtol, atol = tolerance(op, dtype, e.dtype)
                 torch.testing.assert_close(f, e, rtol=rtol, atol=atol, equal_nan=True)
-            elif op.name not in TIES or not names_equal_elements(sample.input, e, f):
+            elif op.name not in TIES or not names_equal_elements(values, e, f):
                 torch.testing.assert_close(f, e, rtol=0, atol=0)
     except AssertionError as problem:
-        if dtype.is_floating_point and is_as_near(op, sample, a, b, like):
-            return ""
         return "wrong numbers: " + " ".join(str(problem).split())[:200]
     return ""
 
 
-def reason_of(problem):
-    """A failure as a short text; equal reasons give equal texts."""
-    inner = getattr(problem, "inner_exception", None) or problem
-    ops = getattr(inner, "ops", None)
-    if ops is not None:
-        return "missing: " + ", ".join(sorted(op for op, _, _ in ops))
-    lines = [line for line in str(inner).splitlines() if line.strip()]
-    text = lines[0] if lines else ""
-    text = re.sub(r"^node [^(:]*(\([^)]*\))?: ", "", text)
-    return f"{type(inner).__name__}: {text[:160]}"
-
-
-def run_sample(op, sample, dtype, backend):
+def with_gradients(sample, function):
+    """A call that gives what `function` gives, and the gradients of a random sum of it."""
     import torch
 
+    def call(inputs, args, kwargs):
+        leaves = [t for t in flat_tensors((inputs, args, kwargs)) if t.requires_grad]
+        result = function(inputs, args, kwargs)
+        wanted = flat_tensors(sample.output_process_fn_grad(result))
+        wanted = [t for t in wanted if t.requires_grad]
+        if not wanted or not leaves:
+            raise ValueError(NO_GRADIENT)
+        random = torch.Generator().manual_seed(1)
+        seeds = [torch.randn(t.shape, generator=random, dtype=torch.float64).to(t.dtype) for t in wanted]
+        found = torch.autograd.grad(wanted, leaves, seeds, allow_unused=True)
+        # AOT Autograd gives zeros where eager gives None.
+        found = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+        return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (result, found))
+
+    return call
+
+
+def run_sample(op, sample, task):
+    import torch
+
+    dtype, function = getattr(torch, task["dtype"]), op.get_op()
+
+    def forward(inputs, args, kwargs):
+        return function(inputs, *args, **kwargs)
+
+    def whole(call):
+        return with_gradients(sample, call) if task["backward"] else call
+
     torch.manual_seed(0)
-    inputs, args, kwargs = copied(sample)
     try:
-        expected = op.get_op()(inputs, *args, **kwargs)
+        expected = whole(forward)(*copied(sample))
     except Exception as problem:
         return f"eager: {reason_of(problem)}"
     torch._dynamo.reset()
-    function = op.get_op()
-
-    def call(inputs, args, kwargs):
-        return function(inputs, *args, **kwargs)
-
-    compiled = torch.compile(call, backend=backend, fullgraph=True)
+    compiled = torch.compile(forward, backend=task["backend"], fullgraph=True)
     torch.manual_seed(0)
     try:
-        found = compiled(*copied(sample))
+        found = whole(compiled)(*copied(sample))
     except Exception as problem:
         return reason_of(problem)
-    return compare(op, sample, dtype, expected, found)
+    reason = compare(op, dtype, sample.input, expected, found)
+    if reason.startswith("wrong numbers") and dtype.is_floating_point:
+        if is_as_near(op, whole(forward), sample, (flat_tensors(expected), flat_tensors(found))):
+            return ""
+    return reason
 
 
 def run_pair(ops, task):
@@ -253,19 +258,18 @@ def run_pair(ops, task):
     import torch
 
     op, dtype = ops[task["op"]], getattr(torch, task["dtype"])
-    count = 0
+    count, reason = 0, ""
     try:
-        samples = op.sample_inputs("cpu", dtype, requires_grad=False)
-        for sample in samples:
+        for sample in op.sample_inputs("cpu", dtype, requires_grad=task["backward"]):
+            reason = run_sample(op, sample, task)
+            if NO_GRADIENT in reason:
+                continue  # the next sample may have one
             count += 1
-            reason = run_sample(op, sample, dtype, task["backend"])
-            if reason:
+            if reason or not task["full"]:
                 return count, reason
-            if not task["full"]:
-                break
     except Exception as problem:
         return count, f"samples: {reason_of(problem)}"
-    return count, ""
+    return count, "" if count else reason
 
 
 def name_of(op):
@@ -273,126 +277,47 @@ def name_of(op):
 
 
 def work():
-    """Nothing but results is written to the real stdout."""
-    import logging
-
-    results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
-    logging.disable(logging.CRITICAL)
-    torch.set_num_threads(1)
     ops = {name_of(op): op for op in op_db}
-    print("ready", file=results, flush=True)
-    for line in sys.stdin:
-        task = json.loads(line)
-        start = time.monotonic()
-        task["samples"], task["reason"] = run_pair(ops, task)
-        task["seconds"] = round(time.monotonic() - start, 2)
-        print(json.dumps(task), file=results, flush=True)
+
+    def run(task):
+        count, reason = run_pair(ops, task)
+        return {"samples": count, "reason": reason}
+
+    worker_pool.serve(run)
 
 
 # The parent.
 
 
-class Worker:
-    """A process that runs one task at a time, and is replaced when it hangs or dies."""
-
-    def __init__(self):
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.read(300)
-
-    def read(self, seconds):
-        with selectors.DefaultSelector() as ready:
-            ready.register(self.process.stdout, selectors.EVENT_READ)
-            if not ready.select(seconds):
-                return None
-        return self.process.stdout.readline()
-
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def run(self, task):
-        if self.process is None:
-            self.start()
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        limit = SECONDS_A_PAIR[task["full"]]
-        line = self.read(limit)
-        if line:
-            return json.loads(line)
-        status = "hangs" if line is None else "ends the process"
-        self.stop()
-        return {**task, "samples": 0, "reason": status, "seconds": limit}
+def key_of(row):
+    return (row["op"], row["dtype"], row["backend"], row["full"], row.get("backward", False))
 
 
-def key_of(task):
-    return (task["op"], task["dtype"], task["backend"], task["full"])
+def supports(op, dtype, backward):
+    import torch
 
-
-def read_store(path):
-    rows = {}
-    if path.is_file():
-        for line in path.read_text().splitlines():
-            row = json.loads(line)
-            rows[key_of(row)] = row
-    return rows
+    dtype = getattr(torch, dtype)
+    if backward:
+        return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    return dtype in op.supported_dtypes("cpu")
 
 
 def all_tasks(args):
-    import torch
+    """Of both backends: what eager does is what coil is measured by."""
     from torch.testing._internal.common_methods_invocations import op_db
 
-    for backend in args.backends:
-        for dtype in args.dtypes:
-            for op in op_db:
-                if getattr(torch, dtype) not in op.supported_dtypes("cpu"):
-                    continue
-                if args.only and not re.search(args.only, name_of(op)):
-                    continue
-                yield {"op": name_of(op), "dtype": dtype, "backend": backend, "full": args.full}
-
-
-def run_all(tasks, jobs, store):
-    pending = queue.SimpleQueue()
-    for task in tasks:
-        pending.put(task)
-    lock = threading.Lock()
-    done = [0]
-
-    def serve():
-        worker = Worker()
-        while True:
-            try:
-                task = pending.get_nowait()
-            except queue.Empty:
-                worker.stop()
-                return
-            row = worker.run(task)
-            with lock, store.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-                done[0] += 1
-                if done[0] % 50 == 0 or done[0] == len(tasks):
-                    print(f"[op-coverage] {done[0]} of {len(tasks)}", file=sys.stderr, flush=True)
-
-    threads = [threading.Thread(target=serve) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for backward in args.passes:
+        for backend in args.backends:
+            for dtype in args.dtypes:
+                for op in op_db:
+                    name = name_of(op)
+                    if args.only and not re.search(args.only, name):
+                        continue
+                    if supports(op, dtype, backward == "backward"):
+                        yield {"op": name, "dtype": dtype, "backend": backend, "full": args.full,
+                               "backward": backward == "backward"}
 
 
 def report(rows, full):
@@ -403,43 +328,60 @@ def report(rows, full):
         "# Op coverage",
         "",
         f"PyTorch {torch.__version__.split('+')[0]}'s op database through "
-        '`torch.compile(fullgraph=True, backend="coil")` on a CPU, forward, '
+        '`torch.compile(fullgraph=True, backend="coil")` on a CPU, '
         f"{'every sample' if full else 'the first sample'} of each (op, dtype) pair, beside "
-        '`backend="eager"` in the same harness. Written by `scripts/op_coverage.py`.',
+        '`backend="eager"` in the same harness. "Backward" is the first sample with a gradient: the results, and '
+        "the gradients of a random sum of them. Written by `scripts/op_coverage.py`.",
         "",
-        "| dtype | pairs | eager passes | coil passes of these | part | missing to 97% |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| dtype | pass | pairs | eager passes | coil passes of these | part | missing to 97% |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     failures = []
-    for dtype in DTYPES:
-        eager = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "eager", full)}
-        coil = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "coil", full)}
-        if not coil:
-            continue
-        base = [op for op in coil if op in eager and not eager[op]["reason"]]
-        good = [op for op in base if not coil[op]["reason"]]
-        failures += [(coil[op]["reason"], op, dtype) for op in base if coil[op]["reason"]]
-        part = len(good) / max(len(base), 1)
-        lacking = max(0, math.ceil(WANTED * len(base)) - len(good))
-        out.append(
-            f"| {dtype} | {len(coil)} | {len(base)} | {len(good)} | {part:.1%} | {lacking} |"
-        )
-    out += ["", "## Ops that are missing", "", "| op of ATen | pairs that need it |"]
+    for backward in (False, True):
+        for dtype in DTYPES:
+            row, failed = count_dtype(rows, dtype, full, backward)
+            out += row
+            failures += failed
+    return "\n".join(out + missing_ops(failures) + all_failures(failures)) + "\n"
+
+
+def count_dtype(rows, dtype, full, backward):
+    """A line of the table, and coil's failures as (reason, op, where)."""
+    eager, coil = (
+        {k[0]: r for k, r in rows.items() if k[1:] == (dtype, backend, full, backward)}
+        for backend in ("eager", "coil")
+    )
+    base = [op for op in coil if op in eager and not eager[op]["reason"]]
+    if not base:
+        return [], []
+    good = sum(not coil[op]["reason"] for op in base)
+    lacking = max(0, math.ceil(WANTED * len(base)) - good)
+    name = "backward" if backward else "forward"
+    row = f"| {dtype} | {name} | {len(coil)} | {len(base)} | {good} | {good / len(base):.1%} | {lacking} |"
+    where = dtype + (" backward" if backward else "")
+    return [row], [(coil[op]["reason"], op, where) for op in base if coil[op]["reason"]]
+
+
+def missing_ops(failures):
+    out = ["", "## Ops that are missing", "", "| op of ATen | pairs that need it |"]
     out += ["| --- | ---: |"]
     missing = collections.Counter()
     for reason, _, _ in failures:
         if reason.startswith("missing: "):
             missing.update(reason.removeprefix("missing: ").split(", "))
-    out += [f"| `{op}` | {count} |" for op, count in sorted(missing.items(), key=rank)]
-    out += ["", "## All failures", "", "| reason | pairs | where |", "| --- | ---: | --- |"]
+    return out + [f"| `{op}` | {count} |" for op, count in sorted(missing.items(), key=rank)]
+
+
+def all_failures(failures):
+    out = ["", "## All failures", "", "| reason | pairs | where |", "| --- | ---: | --- |"]
     groups = collections.defaultdict(lambda: collections.defaultdict(list))
-    for reason, op, dtype in failures:
-        groups[reason][op].append(dtype)
+    for reason, op, where in failures:
+        groups[reason][op].append(where)
     for reason, ops in sorted(groups.items(), key=lambda row: (-pairs_of(row[1]), row[0])):
-        where = "; ".join(f"{op}: {', '.join(dtypes)}" for op, dtypes in sorted(ops.items()))
+        places = "; ".join(f"{op}: {', '.join(where)}" for op, where in sorted(ops.items()))
         text = reason.replace("|", "\\|")
-        out.append(f"| {text} | {pairs_of(ops)} | {where} |")
-    return "\n".join(out) + "\n"
+        out.append(f"| {text} | {pairs_of(ops)} | {places} |")
+    return out
 
 
 def pairs_of(ops):
@@ -456,6 +398,7 @@ def main():
     parser.add_argument("--full", action="store_true", help="every sample of each pair")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
     parser.add_argument("--backends", nargs="+", default=["eager", "coil"])
+    parser.add_argument("--passes", nargs="+", default=PASSES, choices=PASSES)
     parser.add_argument("--only", help="a pattern that names of ops must match")
     parser.add_argument("--again", action="store_true", help="run coil's failures again")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -464,12 +407,13 @@ def main():
     args = parser.parse_args()
     if args.worker:
         return work()
-    args.store.parent.mkdir(parents=True, exist_ok=True)
-    known = read_store(args.store)
+    known = worker_pool.read_store(args.store, key_of)
     if args.again:
         known = {k: r for k, r in known.items() if not (k[2] == "coil" and r["reason"])}
-    run_all([t for t in all_tasks(args) if key_of(t) not in known], args.jobs, args.store)
-    args.report.write_text(report(read_store(args.store), args.full))
+    command = [sys.executable, __file__, "--worker"]
+    pool = worker_pool.Pool(command, args.jobs, SECONDS_A_PAIR[args.full], args.store)
+    pool.run([t for t in all_tasks(args) if key_of(t) not in known])
+    args.report.write_text(report(worker_pool.read_store(args.store, key_of), args.full))
     return 0
 
 

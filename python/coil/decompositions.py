@@ -12,7 +12,7 @@ from torch._decomp import core_aten_decompositions, global_decomposition_table
 
 from coil import _coil
 from coil.chunked_loss import chunked_loss_ops
-from coil.formulas import formulas
+from coil.formulas import formulas, grouped_attention
 from coil.list_ops import list_ops
 
 
@@ -31,6 +31,7 @@ def torch_ops():
     table.update(list_ops())
     table.update(prims())
     table.update(chunked_loss_ops())
+    table[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default] = grouped_attention
     return table
 
 

@@ -30,6 +30,16 @@ def efficient_zero_tensor(size, *, dtype=None, layout=None, device=None, pin_mem
     return torch.zeros(size, dtype=dtype, device=device)
 
 
+def grouped_attention(query, key, value, *args, **words):
+    """Heads of keys and values that serve several heads of queries are repeated: the op that gives its
+    rows' sums too has one of each."""
+    each = query.shape[1] // key.shape[1]
+    if each == 1:
+        return NotImplemented  # coil takes it as it is
+    key, value = (t.repeat_interleave(each, 1) for t in (key, value))
+    return aten._scaled_dot_product_flash_attention_for_cpu.default(query, key, value, *args, **words)
+
+
 def formulas():
     """Decompositions by op."""
     table = {aten._efficientzerotensor.default: efficient_zero_tensor}

@@ -1,0 +1,127 @@
+"""Tasks that run in worker processes, each result kept in a file at once.
+
+A task is a flat dict. Its result is a row: the task and what the worker adds, with `reason` empty where it
+passed. A run that was stopped goes on where it was; a worker that hangs or dies costs its own task alone.
+"""
+
+import json
+import logging
+import os
+import queue
+import selectors
+import subprocess
+import sys
+import threading
+import time
+
+START_S = 300
+
+
+def serve(run):
+    """The worker: reads a task a line and writes a row a line. `run(task)` gives the result's fields.
+    Nothing but rows is written to the real stdout."""
+    rows = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    import torch
+
+    logging.disable(logging.CRITICAL)
+    torch.set_num_threads(1)
+    print("ready", file=rows, flush=True)
+    for line in sys.stdin:
+        task = json.loads(line)
+        start = time.monotonic()
+        row = {**task, **run(task), "seconds": round(time.monotonic() - start, 2)}
+        print(json.dumps(row), file=rows, flush=True)
+
+
+class Worker:
+    """A process that runs one task at a time, and is replaced when it hangs or dies."""
+
+    def __init__(self, command):
+        self.command, self.process = command, None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        if self.read(START_S) != "ready\n":
+            raise RuntimeError(f"a worker did not start: {' '.join(self.command)}")
+
+    def read(self, seconds):
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.process.stdout, selectors.EVENT_READ)
+            if not ready.select(seconds):
+                return None
+        return self.process.stdout.readline()
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def run(self, task, seconds):
+        if self.process is None:
+            self.start()
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        line = self.read(seconds)
+        if line:
+            return json.loads(line)
+        status = "hangs" if line is None else "ends the process"
+        self.stop()
+        return {**task, "reason": status, "seconds": seconds}
+
+
+def read_store(path, key_of):
+    """Rows by key; a later row replaces an earlier one."""
+    if not path.is_file():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {key_of(row): row for row in rows}
+
+
+class Pool:
+    """`jobs` workers of this command line, a limit of seconds for a task, and the file of rows."""
+
+    def __init__(self, command, jobs, seconds, store):
+        self.command, self.jobs, self.seconds, self.store = command, jobs, seconds, store
+        self.lock = threading.Lock()
+        self.pending, self.total, self.done, self.failures = queue.SimpleQueue(), 0, 0, 0
+
+    def run(self, tasks, every=50):
+        """Runs them all; says how far it is after each `every` of them."""
+        self.store.parent.mkdir(parents=True, exist_ok=True)
+        self.total = len(tasks)
+        for task in tasks:
+            self.pending.put(task)
+        threads = [threading.Thread(target=self.work, args=(every,)) for _ in range(self.jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def work(self, every):
+        worker = Worker(self.command)
+        while True:
+            try:
+                task = self.pending.get_nowait()
+            except queue.Empty:
+                worker.stop()
+                return
+            row = worker.run(task, self.seconds)
+            with self.lock:
+                self.keep(row, every)
+
+    def keep(self, row, every):
+        with self.store.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+        self.done += 1
+        self.failures += bool(row["reason"])
+        if self.done % every == 0 or self.done == self.total:
+            text = f"{self.done} of {self.total}, {self.failures} failed"
+            print(f"[{self.store.stem}] {text}", file=sys.stderr, flush=True)
