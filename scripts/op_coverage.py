@@ -26,6 +26,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]
+COMPLEX = ["complex64", "complex128"]  # where --dtypes asks for them
 SECONDS_A_PAIR = {False: 120, True: 1800}
 WANTED = 0.97
 # Ops that may give the index of any of several equal elements.
@@ -343,7 +344,7 @@ def report(rows, full):
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     failures = []
-    for dtype in DTYPES:
+    for dtype in DTYPES + COMPLEX:
         eager = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "eager", full)}
         coil = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "coil", full)}
         if not coil:
@@ -386,7 +387,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--full", action="store_true", help="every sample of each pair")
-    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES + COMPLEX)
     parser.add_argument("--backends", nargs="+", default=["eager", "coil"])
     parser.add_argument("--only", help="a pattern that names of ops must match")
     parser.add_argument("--again", action="store_true", help="run coil's failures again")
