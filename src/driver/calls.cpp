@@ -231,9 +231,12 @@ struct CallKind {
   runtime::CallFunction run, pack;
 };
 constexpr CallKind kCallKinds[] = {
-    {"gemm", run_gemm, pack_gemm},         {"conv", run_conv, pack_conv},
-    {"attention", run_attention, nullptr}, {"sort", run_sort, nullptr},
-    {"topk", run_sort, nullptr},           {"factor", run_factor, nullptr},
+    {"gemm", run_gemm, pack_gemm},
+    {"conv", run_conv, pack_conv},
+    {"attention", run_attention, nullptr},
+    {"sort", run_sort, nullptr},
+    {"topk", run_sort, nullptr},
+    {"factor", run_factor, nullptr},
     {"fft", run_fft, nullptr},
 };
 

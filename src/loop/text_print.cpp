@@ -359,10 +359,9 @@ std::string Printer::structured_attrs(const Structured& node) const {
     return str("fft {} {} dim {} {}{}", node.name, kKinds[static_cast<std::size_t>(f.kind)], f.dim,
                f.forward ? "forward" : "backward", kScales[static_cast<std::size_t>(f.scale)]);
   };
-  return std::visit(
-      Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention, sort,
-                 factor, fft},
-      node.attrs);
+  return std::visit(Overloaded{[&](const Gemm&) { return "gemm " + node.name; }, conv, attention,
+                               sort, factor, fft},
+                    node.attrs);
 }
 
 void Printer::print_structured(const Structured& node) {

@@ -93,6 +93,14 @@ Values constant_pad(Composite& c) {
   return {pair(c, first, padded(im(c, c.self()), imaginary))};
 }
 
+/// Elements picked along a dim: their parts lie in a last dim that is not indexed.
+Values index_select(Composite& c) {
+  const ValueId parts = c.call("view_as_real", {c.self()});
+  const sym::Expr dim = c.n(c.dim("dim", c.self()));
+  if (c.ndim(c.self()) == 0) return {c.call("clone", {c.self()})};
+  return {c.call("view_as_complex", {c.call("index_select", {parts, dim, c.tensor("index")})})};
+}
+
 /// any and all: of whether an element is not 0.
 Values truth(Composite& c) {
   std::vector<Arg> args = c.args();
@@ -126,6 +134,7 @@ constexpr DecompositionRow kRows[] = {
     {"cumsum", cumsum},
     {"linalg_vector_norm", norm},
     {"constant_pad_nd", constant_pad},
+    {"index_select", index_select},
     {"any", truth},
     {"any.dim", truth},
     {"any.dims", truth},

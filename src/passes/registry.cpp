@@ -15,14 +15,14 @@ const Registry& registry() {
   static const Registry kRows = [] {
     Registry rows;
     for (std::span<const DecompositionRow> family :
-         {matrix_decompositions(), einsum_decompositions(), conv_decompositions(),
-          norm_decompositions(), view_decompositions(), split_decompositions(),
-          create_decompositions(), loss_decompositions(), pointwise_decompositions(),
-          reduce_decompositions(), index_decompositions(), scatter_decompositions(),
-          segment_decompositions(), embedding_bag_decompositions(), unique_decompositions(),
-          pool_decompositions(), attention_decompositions(), linalg_decompositions(),
-          histogram_decompositions(), distance_decompositions(), random_decompositions(),
-          fft_decompositions(), stft_decompositions()}) {
+         {matrix_decompositions(),    einsum_decompositions(),        conv_decompositions(),
+          norm_decompositions(),      view_decompositions(),          split_decompositions(),
+          create_decompositions(),    loss_decompositions(),          pointwise_decompositions(),
+          reduce_decompositions(),    index_decompositions(),         scatter_decompositions(),
+          segment_decompositions(),   embedding_bag_decompositions(), unique_decompositions(),
+          pool_decompositions(),      attention_decompositions(),     linalg_decompositions(),
+          histogram_decompositions(), distance_decompositions(),      random_decompositions(),
+          fft_decompositions(),       stft_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);

@@ -13,7 +13,7 @@ struct Fault {
   i64 site = 0;      // which checked index of the kernel
   i64 position = 0;  // row-major iteration point
   i64 value = 0;
-  i64 extent = 0;    // kDivisor: the value is a divisor, and 0
+  i64 extent = 0;  // kDivisor: the value is a divisor, and 0
 };
 constexpr i64 kDivisor = -1;
 

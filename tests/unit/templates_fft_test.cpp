@@ -69,18 +69,22 @@ struct Problem {
   }
   /// The largest error, as part of the largest number that a sum of this length could give.
   double error() const {
-    const long double turn = 2 * std::numbers::pi_v<long double> / static_cast<long double>(n);
+    std::vector<Number> roots;
+    for (i64 k = 0; k < n; ++k) {
+      const long double angle = 2 * std::numbers::pi_v<long double> * static_cast<long double>(k) /
+                                static_cast<long double>(n);
+      roots.push_back({std::cos(angle), args.forward ? -std::sin(angle) : std::sin(angle)});
+    }
     long double worst = 0, size = 1e-30L;
     for (i64 a = 0; a < batch_shape[0]; ++a)
       for (i64 b = 0; b < batch_shape[1]; ++b)
         for (i64 k = 0; k < y_extent; ++k) {
           Number sum;
           for (i64 j = 0; j < n; ++j) {
-            const long double angle =
-                turn * static_cast<long double>(j * k % n) * (args.forward ? -1 : 1);
+            const Number& w = roots[static_cast<size_t>(j * k % n)];
             const Number v = signal(a, b, j);
-            sum.re += v.re * std::cos(angle) - v.im * std::sin(angle);
-            sum.im += v.re * std::sin(angle) + v.im * std::cos(angle);
+            sum.re += v.re * w.re - v.im * w.im;
+            sum.im += v.re * w.im + v.im * w.re;
           }
           const i64 at = a * y_batch[0] + b * y_batch[1] + k * args.y_stride;
           size = std::max({size, std::abs(sum.re * args.scale), std::abs(sum.im * args.scale)});
@@ -122,7 +126,7 @@ TEST(TemplatesFft, EveryKindAndSmallLength) {
 
 TEST(TemplatesFft, ManyFactorsAndLargePrimes) {
   // Products of all radices, powers, primes without a stage, and twice and thrice such primes.
-  for (i64 n : {60, 64, 100, 121, 125, 169, 256, 1001, 17, 37, 97, 194, 291}) {
+  for (i64 n : {60, 64, 100, 121, 125, 169, 256, 143, 17, 37, 97, 194, 291}) {
     check(DType::f32, Kind::C2c, n, true, false);
     check(DType::f64, Kind::C2c, n, false, false);
     check(DType::f64, Kind::R2c, n, true, true);

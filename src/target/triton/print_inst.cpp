@@ -273,8 +273,7 @@ void InstPrinter::index(const KernelInst& k) {
     out_.line("{0} = tl.where({0} < 0, {0} + {1}, {0})", n, extent);
   if (inst.policy == IndexPolicy::Clamp)
     out_.line("{0} = tl.maximum(tl.minimum({0}, {1} - 1), 0)", n, extent);
-  if (inst.policy == IndexPolicy::NotZero)
-    out_.line("{0} = tl.cast({0} == 0, tl.int64)", n);
+  if (inst.policy == IndexPolicy::NotZero) out_.line("{0} = tl.cast({0} == 0, tl.int64)", n);
   out_.line("{0} = ({1} >= 0) & ({1} < {2})", ok, n, extent);
   const std::string on = both(in_tile() ? all_inside() : "", guard);
   const std::string bad = on.empty() ? str("{} == 0", ok) : str("({}) & ({} == 0)", on, ok);
