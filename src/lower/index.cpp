@@ -450,11 +450,13 @@ Status lower_nonzero(Lowering& l, const Node& node, const Args& args) {
 Status lower_nonzero_static(Lowering& l, const Node& node, const Args& args) {
   const Access self = l.access(args.tensor("self"));
   const Expr size = args.size("size");
+  if (self.extents.empty() || l.syms.is_const(size, 0)) {  // no position has a number
+    l.fill(l.result(), args.integer("fill_value"), l.name());
+    return Ok{};
+  }
   const BufferId start = l.temp("start", DType::i64, l.type(node.outs[0]).shape);
   l.fill(start, args.integer("fill_value"), str("{}.start", l.name()));
-  const BufferId out = l.result_from(node.outs[0], start);
-  if (!self.extents.empty() && !l.syms.is_const(size, 0))
-    store_positions(l, self, out, Excess::Dropped);
+  store_positions(l, self, l.result_from(node.outs[0], start), Excess::Dropped);
   return Ok{};
 }
 

@@ -42,6 +42,7 @@ struct Term {
   Val value;          // Value
   Parts parts;        // Complex
 
+  static Term word(std::string w) { return {Kind::Text, std::move(w), 0, 0, {}, {}}; }
   static Term of(Val v) { return {Kind::Value, "", 0, 0, v, {}}; }
   static Term of(Parts z) { return {Kind::Complex, "", 0, 0, {}, z}; }
   static Term of(double x) { return {Kind::Float, "", 0, x, {}, {}}; }
@@ -166,7 +167,7 @@ class Evaluator {
   Term argument(const Arg& arg) {
     sym::Arena& syms = b_.syms();
     if (std::holds_alternative<None>(arg)) return {};
-    if (const auto* s = std::get_if<std::string>(&arg)) return {Term::Kind::Text, *s, 0, 0, {}};
+    if (const auto* s = std::get_if<std::string>(&arg)) return Term::word(*s);
     if (const auto* x = std::get_if<double>(&arg)) return known_scalar(*x);
     if (const auto* x = std::get_if<bool>(&arg)) return Term::of(*x);
     if (const auto* z = std::get_if<Complex>(&arg)) {
@@ -220,7 +221,7 @@ class Evaluator {
     if (name == "nan") return Term::of(std::numeric_limits<double>::quiet_NaN());
     if (name == "highest") return Term::of(highest());
     if (name == "lowest") return Term::of(-highest());
-    return {Term::Kind::Text, name, 0, 0, {}};
+    return Term::word(std::string(name));
   }
   double highest() const {
     if (result_ == DType::f64) return std::numeric_limits<double>::max();

@@ -75,7 +75,7 @@ TEST(InterpBody, ReductionsFollowTheirTree) {
     int lanes, accs, block;
   };
   for (const Row& row : {Row{"1x1", 1, 1, 2500}, Row{"16x4", 16, 4, 2500}, Row{"8x3", 8, 3, 2500},
-                         Row{"16x4 block 1024", 16, 4, 1024}, Row{"4x1 block 10", 4, 1, 10}}) {
+                         Row{"16x4 block 1024", 16, 4, 1024}, Row{"4x1 block 12", 4, 1, 12}}) {
     const auto y = run(std::string(R"(
       buffer %x : f32[3, 2500] input
       buffer %y : f32[3] output
