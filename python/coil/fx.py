@@ -323,8 +323,13 @@ def offset_in_base(node):
         if not views(viewing.target) or memory_of(viewing.args[0]) != memory_of(node):
             break
         base = viewing.args[0]
-    offset = node.meta["val"].storage_offset() - base.meta["val"].storage_offset()
-    if isinstance(offset, int) and offset < 0:
+    start = base.meta["val"].storage_offset()
+    if isinstance(start, int) and start == 0:  # then what the node says may also be a symbol
+        return node.args[3] if len(node.args) > 3 else node.kwargs.get("storage_offset")
+    offset = node.meta["val"].storage_offset() - start
+    if not isinstance(offset, int):
+        raise CompileError(f"'{node}' (as_strided) begins where a size says, in '{base}', which does not begin at 0")
+    if offset < 0:
         raise CompileError(f"'{node}' (as_strided) begins before the first element of '{base}'")
     return offset
 
