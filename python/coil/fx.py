@@ -324,8 +324,9 @@ def offset_in_base(node):
             break
         base = viewing.args[0]
     start = base.meta["val"].storage_offset()
-    if isinstance(start, int) and start == 0:  # then what the node says may also be a symbol
-        return node.args[3] if len(node.args) > 3 else node.kwargs.get("storage_offset")
+    given = node.args[3] if len(node.args) > 3 else None
+    if given is not None and isinstance(start, int) and start == 0:
+        return given  # which may be a symbol
     offset = node.meta["val"].storage_offset() - start
     if not isinstance(offset, int):
         raise CompileError(f"'{node}' (as_strided) begins where a size says, in '{base}', which does not begin at 0")
