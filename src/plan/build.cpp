@@ -188,6 +188,7 @@ class PlanBuilder {
   /// The launches of a kernel, in order, and its scratch.
   void launch(GroupId group, std::vector<runtime::PlanStep>& steps) {
     const BuiltKernel built = build_kernel(program_, schedule_, group);
+    if (built.kernel.stages.empty()) return;  // nothing reads what it would store
     const Launches all = launches_on_cpu(built.kernel, services_.machine);
     const std::vector<u32> kernels = services_.add_kernel(all);
     std::map<std::string, u32, std::less<>> buffers;  // of the plan, by name in the kernel
