@@ -56,8 +56,8 @@ std::vector<Kernel> parts_of(const Kernel& kernel) {
   closing.grid.clear();
   for (Kernel* part : {&main, &closing}) keep_what_is_used(*part);
   std::vector<Kernel> parts;
-  if (!main.stages.empty()) parts.push_back(std::move(main));
-  parts.push_back(std::move(closing));
+  for (Kernel* part : {&main, &closing})
+    if (!part->stages.empty()) parts.push_back(std::move(*part));
   return parts;
 }
 
