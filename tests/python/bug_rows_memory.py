@@ -28,7 +28,6 @@ row("pytorch#130394", into_strided, lambda: [randn(16, 16)[:, :8]], lambda x, r:
 row("pytorch#168381", lambda x, y: (x.relu() + y).index_select(0, torch.tensor([0])),
     lambda: [randn(6, 3, 6).permute(1, 2, 0).unsqueeze(2), randn(3, 6, 1, 6)], lambda x, y, r: r.is_contiguous())
 row("pytorch#172064", lambda g: torch.ops.aten.unfold_backward(g, [1, 64, 32], 1, 8, 4), lambda: [torch.ones(1, 15, 32, 8)])
-row("pytorch#172064 with other sizes", lambda g: torch.ops.aten.unfold_backward(g, [1, 64, 32], 1, 8, 4), lambda: [torch.ones(1, 64, 32, dtype=I64)])
 row("pytorch#175325", lambda x: (x.as_strided((2, 3), (3, 1), 9) * 2, x.as_strided((4,), (1,))), lambda: [torch.arange(20.0)[7:]],
     lambda x, r, s: r[0, 0] == 18 and s[0] == 7)
 row("pytorch#174963", lambda x: x.roll(-1, 0).as_strided((5, 10), (4, 1), 0),
