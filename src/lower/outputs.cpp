@@ -124,6 +124,21 @@ class Outputs {
     place(out, buffer, type, {type.strides, l_.syms.constant(0)});
   }
 
+  /// A copy of all of a buffer that a written input took: several results may be views of it, and
+  /// where in it they begin is seen outside.
+  BufferId whole_copy(ValueId value) {
+    const BufferId from = l_.access(value).buffer;
+    Buffer buffer = l_.program.buffers[from];
+    buffer.name = str("{}.out", l_.name_of(value));
+    buffer.starts = {};
+    const BufferId to = l_.add_buffer(std::move(buffer));
+    enter_definition(value);
+    l_.copy(l_.whole(from), to, l_.program.buffers[to].name);
+    take(to);
+    copied_from_[to] = from;
+    return to;
+  }
+
   /// A result that shares memory with nothing.
   void fresh(ProgramOutput& out, ValueId value) {
     const Type& type = l_.type(value);
@@ -132,6 +147,9 @@ class Outputs {
     const bool own = have.kind == BufferKind::Temp && !taken_.contains(from.buffer);
     // A sub-program's results are whole buffers.
     const auto window = window_of(l_, from, type);
+    if (taken_.contains(from.buffer) && have.kind == BufferKind::Temp && window && !l_.is_inner &&
+        !is_identity(from, have))
+      return place(out, whole_copy(value), type, *window);
     if (!own || !window || !same_strides(l_, *window, type) ||
         (l_.is_inner && !is_identity(from, have)))
       return place_copy(out, value);
@@ -170,22 +188,18 @@ class Outputs {
       return fresh(out, value);
     }
     const auto window = window_of(l_, from, l_.type(value));
-    const bool is_of_input = out.kind == OutputKind::AliasOfInput;
-    const BufferId base = is_of_input ? l_.program.inputs.at(out.target).buffer
-                                      : l_.program.outputs.at(out.target).buffer;
-    // What an input becomes is computed elsewhere, and lies in the input's memory after the call.
-    const bool replaces =
-        is_of_input && base != from.buffer && window &&
-        l_.program.buffers[base].layout.entries == l_.program.buffers[from.buffer].layout.entries;
-    if (replaces) return place(out, base, l_.type(value), *window);
-    // The output that it shares memory with may have become a copy.
-    if (!window || base != from.buffer) {
+    // A view of a written input lies in the input, which holds the new values by then.
+    const bool of_input = out.kind == OutputKind::AliasOfInput;
+    const BufferId memory = of_input ? l_.program.inputs.at(out.target).buffer
+                                     : l_.program.outputs.at(out.target).buffer;
+    // The output that it shares memory with may have become a copy of itself alone.
+    const auto copied = copied_from_.find(memory);
+    const bool is_there = of_input || memory == from.buffer ||
+                          (copied != copied_from_.end() && copied->second == from.buffer);
+    if (!window || !is_there) {
       out.kind = OutputKind::Value;
       return place_copy(out, value);
     }
-    // A view of a written input lies in the input, which holds the new values by then.
-    const bool of_input = out.kind == OutputKind::AliasOfInput;
-    const BufferId memory = of_input ? l_.program.inputs[out.target].buffer : from.buffer;
     take(memory);
     place(out, memory, l_.type(value), *window);
   }
@@ -202,6 +216,7 @@ class Outputs {
 
   Lowering& l_;
   std::set<BufferId> taken_;
+  std::map<BufferId, BufferId> copied_from_;  // by whole copy: the buffer
   std::map<u32, ValueId> mutated_;  // by input: what it holds at the end
   Node copy_node_;
 };
