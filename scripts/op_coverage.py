@@ -23,11 +23,8 @@ from nearness import distance, flat_tensors, reason_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool"]
-<<<<<<< HEAD
 PASSES = ["forward", "backward"]
-=======
 COMPLEX = ["complex64", "complex128"]  # where --dtypes asks for them
->>>>>>> fft
 SECONDS_A_PAIR = {False: 120, True: 1800}
 WANTED = 0.97
 NO_GRADIENT = "no result has a gradient"
@@ -341,9 +338,8 @@ def report(rows, full):
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     failures = []
-<<<<<<< HEAD
     for backward in (False, True):
-        for dtype in DTYPES:
+        for dtype in DTYPES + COMPLEX:
             row, failed = count_dtype(rows, dtype, full, backward)
             out += row
             failures += failed
@@ -369,22 +365,6 @@ def count_dtype(rows, dtype, full, backward):
 
 def missing_ops(failures):
     out = ["", "## Ops that are missing", "", "| op of ATen | pairs that need it |"]
-=======
-    for dtype in DTYPES + COMPLEX:
-        eager = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "eager", full)}
-        coil = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "coil", full)}
-        if not coil:
-            continue
-        base = [op for op in coil if op in eager and not eager[op]["reason"]]
-        good = [op for op in base if not coil[op]["reason"]]
-        failures += [(coil[op]["reason"], op, dtype) for op in base if coil[op]["reason"]]
-        part = len(good) / max(len(base), 1)
-        lacking = max(0, math.ceil(WANTED * len(base)) - len(good))
-        out.append(
-            f"| {dtype} | {len(coil)} | {len(base)} | {len(good)} | {part:.1%} | {lacking} |"
-        )
-    out += ["", "## Ops that are missing", "", "| op of ATen | pairs that need it |"]
->>>>>>> fft
     out += ["| --- | ---: |"]
     missing = collections.Counter()
     for reason, _, _ in failures:
