@@ -68,12 +68,6 @@ Result<Types> scan(const Call& call) {
   return Types{call.contiguous(element_dtype(call, elements), call.self().shape)...};
 }
 
-Result<Types> logcumsumexp(const Call& call) {
-  const DType dtype = call.self().dtype;
-  if (!is_float(dtype) && !is_complex(dtype)) return call.fail("needs floats, not {}", name(dtype));
-  return scan<Element::Same>(call);
-}
-
 Result<Types> softmax(const Call& call) {
   const Type& self = call.self();
   COIL_TRY(call.dim("dim", self.ndim()));
@@ -139,7 +133,7 @@ constexpr RuleRow kRules[] = {
     {"cumprod", scan<Element::Summed>},
     {"cummax", scan<Element::Same, Element::Index>},
     {"cummin", scan<Element::Same, Element::Index>},
-    {"logcumsumexp", logcumsumexp},
+    {"logcumsumexp", scan<Element::Same>},
     {"_softmax", softmax},
     {"_log_softmax", softmax},
     {"_safe_softmax", softmax},

@@ -251,7 +251,8 @@ Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_logcumsumexp(Lowering& l, const Node& node, const Args& args) {
-  if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex numbers");
+  const DType dtype = l.type(node.outs[0]).dtype;
+  if (!is_float(dtype)) return l.unsupported_case(str("numbers of {}", name(dtype)));
   return running(l, node, args, "logaddexp");
 }
 

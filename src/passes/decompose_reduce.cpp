@@ -210,7 +210,9 @@ Values cov(Composite& c) {
 }
 
 Values vecdot(Composite& c) {
-  const ValueId product = c.mul(c.tensor("x"), c.tensor("y"));
+  const ValueId x = c.tensor("x");
+  const ValueId first = is_complex(c.dtype(x)) ? c.call("conj_physical", {x}) : x;
+  const ValueId product = c.mul(first, c.tensor("y"));
   return {c.sum(product, {c.dim("dim", product)}, KeepDim::No)};
 }
 

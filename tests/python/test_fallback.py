@@ -70,7 +70,7 @@ def counted():
 
 
 def test_the_default_is_an_error():
-    with pytest.raises(RuntimeError, match="coiltests.wave"):
+    with pytest.raises(RuntimeError, match=r"coiltests\W+wave"):
         compiled(waves)(torch.rand(3))
 
 
@@ -84,7 +84,7 @@ def test_it_is_said_once():
     from coil import fallback
 
     fallback._warned.clear()
-    with pytest.warns(coil.FallbackWarning, match="coiltests.wave"):
+    with pytest.warns(coil.FallbackWarning, match=r"coiltests\W+wave"):
         allowed(waves)(torch.rand(3))
     torch._dynamo.reset()
     with warnings.catch_warnings():
