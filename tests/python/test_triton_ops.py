@@ -33,7 +33,7 @@ def is_float(dtype):
 
 def takes(domain, dtype):
     if domain == "Wide":
-        return dtype in ("i64", "u64")
+        return dtype == "i64"
     if dtype == "bool":
         return domain in ("Bits", "Any")
     return domain != "Float" if not is_float(dtype) else domain in ("Float", "Number", "Any")
