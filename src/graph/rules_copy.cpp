@@ -173,7 +173,7 @@ Type rolled(const Call& call) {
   const Type& self = call.self();
   Type out = call.contiguous(self.dtype, self.shape);
   const auto dims = call.dims("dims", self.ndim());
-  if (!dims.ok() || dims->empty()) return out;
+  if (self.ndim() == 0 || !dims.ok() || dims->empty()) return out;
   for (std::size_t i = 0; i < dims->size(); ++i) {
     const std::size_t d = static_cast<std::size_t>((*dims)[i]);
     const sym::Expr first = call.syms.mod(call.sizes("shifts")[i], self.shape[d]);
