@@ -217,7 +217,7 @@ class Outputs {
   Lowering& l_;
   std::set<BufferId> taken_;
   std::map<BufferId, BufferId> copied_from_;  // by whole copy: the buffer
-  std::map<u32, ValueId> mutated_;  // by input: what it holds at the end
+  std::map<u32, ValueId> mutated_;            // by input: what it holds at the end
   Node copy_node_;
 };
 
