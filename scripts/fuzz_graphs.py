@@ -15,11 +15,11 @@ import json
 import os
 import pathlib
 import queue
-import selectors
-import subprocess
 import sys
 import threading
 import time
+
+import worker_pool
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -72,7 +72,7 @@ def work():
     def write(row):
         print(json.dumps(row), file=results, flush=True)
 
-    write({"ready": True})
+    print("ready", file=results, flush=True)
     for line in sys.stdin:
         task = json.loads(line)
         start = time.monotonic()
@@ -83,29 +83,11 @@ def work():
 # The parent.
 
 
-class Worker:
-    """A process that runs one task at a time, and is replaced when it hangs or dies."""
+class Worker(worker_pool.Worker):
+    """One whose tasks are batches of programs: it says at which it is, so that one that hangs is known."""
 
-    process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True)
-        self.read(300)
-
-    def read(self, seconds):
-        with selectors.DefaultSelector() as ready:
-            ready.register(self.process.stdout, selectors.EVENT_READ)
-            if not ready.select(seconds):
-                return None
-        return self.process.stdout.readline()
-
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+    def __init__(self):
+        super().__init__([sys.executable, __file__, "--worker"])
 
     def run(self, task):
         """The result, or (why there is none, at which program)."""
