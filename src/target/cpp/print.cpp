@@ -304,9 +304,11 @@ class KernelPrinter {
       out_.raw_line("}");
       return;
     }
-    out_.line("for (; {} + {} <= {};) {{", r, step * slots, extent);
-    for (u32 slot = 0; slot < slots; ++slot) body(s, slot, r, step);
-    out_.raw_line("}");
+    if (may_have_round(s, step * slots)) {
+      out_.line("for (; {} + {} <= {};) {{", r, step * slots, extent);
+      for (u32 slot = 0; slot < slots; ++slot) body(s, slot, r, step);
+      out_.raw_line("}");
+    }
     const i64 left = left_of(s, step * slots);
     if (left == 0) return;
     if (slots == 1) return left_steps(s, 0, r, extent, "if");
@@ -326,6 +328,11 @@ class KernelPrinter {
     copy_slots(s, false);
     out_.dedent();
     out_.raw_line("}");
+  }
+
+  bool may_have_round(const Stage& s, i64 round) const {
+    const std::optional<i64> known = syms_.as_const(s.loop.back().extent);
+    return !known || *known >= round;
   }
 
   /// Elements of the innermost axis behind whole rounds of so many; -1: known at run time.

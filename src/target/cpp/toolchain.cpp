@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/sha256.h"
-#include "target/cpp/prelude_files.h"
+#include "target/cpp/unit_text.h"
 
 namespace coil::cpp {
 namespace {
@@ -30,26 +30,6 @@ std::string find_on(const std::string& search_path, const std::string& program) 
     at = end + 1;
   }
   return "";
-}
-
-/// The prelude as one text: its files in order, without the lines that tie them together.
-const std::string& prelude() {
-  static const std::string text = [] {
-    std::string out;
-    for (const PreludeFile& file : prelude_files()) {
-      if (file.name == "prelude.h") continue;
-      std::size_t at = 0;
-      while (at < file.text.size()) {
-        const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
-        const std::string_view line = file.text.substr(at, end - at);
-        if (!line.starts_with("#include \"") && !line.starts_with("#pragma once"))
-          out.append(line).append("\n");
-        at = end + 1;
-      }
-    }
-    return out;
-  }();
-  return text;
 }
 
 /// Spreads kernels over translation units so that their texts are about equally long; a function of
@@ -177,12 +157,6 @@ std::vector<std::string> all_flags(Isa isa) {
 }
 
 }  // namespace
-
-std::string translation_unit(const std::vector<std::string>& kernels) {
-  std::string out = prelude() + "\nusing namespace COIL_KERNEL_NAMESPACE;\n";
-  for (const std::string& k : kernels) out += "\n" + k;
-  return out;
-}
 
 std::string code_identity(const Toolchain& toolchain, Isa isa) {
   std::string out = toolchain.identity + "\n";

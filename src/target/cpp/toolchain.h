@@ -25,9 +25,6 @@ Result<Toolchain> find_toolchain(const Options& options, const std::string& sear
 /// Flags that make code for an instruction set.
 std::vector<std::string> flags_for(Isa isa);
 
-/// A translation unit: the prelude and some kernels.
-std::string translation_unit(const std::vector<std::string>& kernels);
-
 /// What the code of kernels depends on besides their text: the compiler and its flags.
 std::string code_identity(const Toolchain& toolchain, Isa isa);
 
