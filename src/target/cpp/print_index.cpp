@@ -78,6 +78,15 @@ std::string IndexPrinter::scalar(sym::Expr e) const {
   return t.text;
 }
 
+std::string IndexPrinter::scalar_at(sym::Expr e, const std::string& lane) {
+  IndexText& axis = names_.at(lane_axis_);
+  const IndexText first = axis;
+  axis.text = str("({} + {})", first.text, lane);
+  const std::string out = scalar(e);
+  axis = first;
+  return out;
+}
+
 std::string IndexPrinter::vector(sym::Expr e) const { return as_vector(print(e, lanes_on_)); }
 
 bool IndexPrinter::has_lane_variable(sym::Expr e) const {

@@ -33,6 +33,8 @@ class IndexPrinter {
   IndexText print(sym::Expr e) const;
   /// The expression at the first lane, where it is free of per-lane variables.
   std::string scalar(sym::Expr e) const;
+  /// The same at another lane, whose number is C++ text.
+  std::string scalar_at(sym::Expr e, const std::string& lane);
   /// The expression as i64x16.
   std::string vector(sym::Expr e) const;
   /// Whether it names a variable that was loaded per lane.

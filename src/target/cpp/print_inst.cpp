@@ -1,5 +1,7 @@
 #include "target/cpp/print_inst.h"
 
+#include <algorithm>
+
 #include "target/cpp/spelling.h"
 
 namespace coil::cpp {
@@ -152,18 +154,60 @@ void InstPrinter::load(const KernelInst& k) {
   if (k.inst.mask.valid()) {
     const std::string loaded = a.stride == "1" ? str("load_mask({}, {})", a.pointer, mask)
                                                : str("gather({}, {}, {})", a.base, a.vector, mask);
-    return define(k.inst,
-                  str("where({}, {}, {})", use(k.inst.mask), loaded, constant(k.inst.other, true)));
+    const std::string some =
+        str("where({}, {}, {})", use(k.inst.mask), loaded, constant(k.inst.other, true));
+    // A window that reaches into padding at its first and last places only.
+    const std::string whole = a.stride.empty() ? "" : true_in_all_lanes(k.inst.mask);
+    if (whole.empty() || is_bool(k.inst.dtype)) return define(k.inst, some);
+    return define(k.inst, str("{} ? {} : {}", whole, load_lanes(a), some));
   }
-  if (a.stride == "0") return define(k.inst, str("splat16(load1({}))", a.pointer));
+  define(k.inst, load_lanes(a));
+}
+
+std::string InstPrinter::load_lanes(const Address& a) const {
+  if (a.stride == "0") return str("splat16(load1({}))", a.pointer);
   if (a.stride.empty())
-    return define(k.inst, count_.empty()
-                              ? str("gather({}, {})", a.base, a.vector)
-                              : str("gather({}, {}, {})", a.base, a.vector, active(Val())));
+    return count_.empty() ? str("gather({}, {})", a.base, a.vector)
+                          : str("gather({}, {}, {})", a.base, a.vector, active(Val()));
   const std::string stride = a.stride == "1" ? "" : str(", {}", a.stride);
   const char* function = a.stride == "1" ? "load" : "load_strided";
-  define(k.inst, count_.empty() ? str("{}({}{})", function, a.pointer, stride)
-                                : str("{}_n({}{}, {})", function, a.pointer, stride, count_));
+  return count_.empty() ? str("{}({}{})", function, a.pointer, stride)
+                        : str("{}_n({}{}, {})", function, a.pointer, stride, count_);
+}
+
+const Inst* InstPrinter::definition(Val v) const {
+  for (const Stage& s : kernel_.stages) {
+    for (const KernelInst& k : s.insts) {
+      if (std::find(k.inst.results.begin(), k.inst.results.end(), v) == k.inst.results.end())
+        continue;
+      const bool is_cast = k.kind == KernelOp::Op && k.inst.op == ops::ScalarOp::cast;
+      if (is_cast) return definition(k.inst.operands[0]);
+      return k.kind == KernelOp::Value ? &k.inst : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+bool InstPrinter::holds_between(sym::Expr e) {
+  const auto operands = syms_.operands(e);
+  switch (syms_.kind(e)) {
+    case sym::Kind::And:
+      return std::all_of(operands.begin(), operands.end(),
+                         [&](sym::Expr o) { return holds_between(o); });
+    case sym::Kind::Lt:
+    case sym::Kind::Le:
+      return std::all_of(operands.begin(), operands.end(), [&](sym::Expr o) {
+        return syms_.stride(o, index_.lane_axis()).has_value();
+      });
+    default: return false;
+  }
+}
+
+std::string InstPrinter::true_in_all_lanes(Val mask) {
+  const Inst* value = definition(mask);
+  if (!value || index_.has_lane_variable(value->expr) || !holds_between(value->expr)) return "";
+  const std::string last = count_.empty() ? "15" : str("{} - 1", count_);
+  return str("({} & {})", index_.scalar(value->expr), index_.scalar_at(value->expr, last));
 }
 
 void InstPrinter::store(const KernelInst& k) {

@@ -76,6 +76,15 @@ class InstPrinter {
     std::string base;     // the buffer's pointer
   };
   Address address_of(const KernelInst& k);
+  /// The lanes at an address that all which are on may read.
+  std::string load_lanes(const Address& a) const;
+  /// A scalar condition under which a mask is true in all lanes that are on, or "" where the
+  /// kernel's text gives none that is simpler than the mask.
+  std::string true_in_all_lanes(Val mask);
+  /// The expression that a value is, seen through casts, or null.
+  const Inst* definition(Val v) const;
+  /// Whether a condition that is true at two lanes is true at those between: linear comparisons.
+  bool holds_between(sym::Expr e);
 
   const Kernel& kernel_;
   sym::Arena& syms_;

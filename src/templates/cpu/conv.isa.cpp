@@ -202,13 +202,13 @@ void run_blocks(const ConvCall<Acc>& call, const InputFunctions<Acc>& input, con
   const BlockCosts costs{.height = height,
                          .max_rows = Workspace<Acc>::kMaxRows / height * height,
                          .columns_setup = 8,
-                         .rows_setup = 2};
+                         .rows_setup = 2,
+                         .lanes = Tile<Acc>::kLanes,
+                         .width = Tile<Acc>::kCols};
   const Blocks b = cut_blocks(s.oc, s.positions, images * c.groups, pool.threads(), costs);
-  for_each_task(pool, b.row_blocks * b.col_blocks * c.groups * images, [&](i64 task, int worker) {
-    const i64 row = task % b.row_blocks * b.rows;
-    const i64 col = task / b.row_blocks % b.col_blocks * b.cols;
-    const i64 rest = task / b.row_blocks / b.col_blocks;
-    const i64 image = rest / c.groups, group = rest % c.groups;
+  for_each_task(pool, b.count() * c.groups * images, [&](i64 task, int worker) {
+    const auto [copy, row, col] = b.place(task);
+    const i64 image = copy / c.groups, group = copy % c.groups;
     const i64 rows = smaller(b.rows, s.oc - row), cols = smaller(b.cols, s.positions - col);
     const Acc* group_planes = planes ? planes + image * call.plan.image_elements(c) +
                                            group * s.ic * call.plan.planes.channel

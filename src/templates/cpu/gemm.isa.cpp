@@ -244,7 +244,9 @@ Blocks cut(const GemmArgs& g, int threads) {
   const BlockCosts costs{.height = Tile<Acc>::kRows,
                          .max_rows = Workspace<Acc>::kMaxRows,
                          .columns_setup = g.packed_b ? 1 : 12,
-                         .rows_setup = in_place<Acc>(g.in) ? 4 : 24};
+                         .rows_setup = in_place<Acc>(g.in) ? 4 : 24,
+                         .lanes = Tile<Acc>::kLanes,
+                         .width = Tile<Acc>::kCols};
   return cut_blocks(g.m, g.n, g.batch, threads, costs);
 }
 
@@ -273,14 +275,11 @@ void run_gemm(GemmArgs g, runtime::ThreadPool& pool, void* scratch) {
   const Call<Acc> call{
       g,      functions_for<Acc>(g.in), functions_for<Acc>(g.out), in_place<Acc>(g.in), one_column,
       scratch};
-  const i64 tasks = blocks.row_blocks * blocks.col_blocks * g.batch;
-  for_each_task(pool, tasks, [&](i64 task, int worker) {
-    const i64 row = task % blocks.row_blocks * blocks.rows;
-    const i64 rest = task / blocks.row_blocks;
-    const i64 col = rest % blocks.col_blocks * blocks.cols;
+  for_each_task(pool, blocks.count() * g.batch, [&](i64 task, int worker) {
+    const auto [copy, row, col] = blocks.place(task);
     const BlockTask<Acc> block{call,
                                g,
-                               rest / blocks.col_blocks,
+                               copy,
                                {row, smaller(blocks.rows, g.m - row)},
                                {col, smaller(blocks.cols, g.n - col)},
                                larger(blocks.cols, kBlockN),

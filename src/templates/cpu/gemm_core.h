@@ -137,6 +137,17 @@ static i64 tile_height(i64 rows) {
 struct Blocks {
   i64 rows, cols;  // of a task
   i64 row_blocks, col_blocks;
+  bool rows_first = true;  // whether the task that follows is the next block of rows, or of columns
+
+  i64 count() const { return row_blocks * col_blocks; }
+  struct Place {
+    i64 copy, row, col;
+  };
+  Place place(i64 task) const {
+    const i64 copy = task / count(), at = task % count();
+    return rows_first ? Place{copy, at % row_blocks * rows, at / row_blocks * cols}
+                      : Place{copy, at / col_blocks * rows, at % col_blocks * cols};
+  }
 };
 
 /// What a block costs beside its multiplications, as rows or columns more.
@@ -145,6 +156,42 @@ struct BlockCosts {
   i64 max_rows;       // a multiple of `height`
   i64 columns_setup;  // each column is prepared at the price of so many rows
   i64 rows_setup;
+  i64 lanes, width;  // of a register and of a tile
+};
+
+/// What the first tasks of a cut cost, in elements of C: blocks are products of a length of rows
+/// and one of columns, and so are sums over whole rows or columns of blocks.
+struct CutCost {
+  const Blocks& b;
+  i64 m, n;
+  const BlockCosts& costs;
+
+  i64 of_rows(i64 blocks) const {
+    return smaller(blocks * b.rows, m) + blocks * costs.columns_setup;
+  }
+  i64 of_cols(i64 blocks) const {
+    return smaller(blocks * b.cols, round_up(n, costs.lanes)) + blocks * costs.rows_setup;
+  }
+  i64 of_first(i64 tasks) const {
+    const i64 copies = tasks / b.count(), at = tasks % b.count();
+    const i64 inner = b.rows_first ? b.row_blocks : b.col_blocks;
+    const i64 outer = at / inner, rest = at % inner;
+    const auto across = [&](i64 i) { return b.rows_first ? of_cols(i) : of_rows(i); };
+    const auto along = [&](i64 i) { return b.rows_first ? of_rows(i) : of_cols(i); };
+    return copies * of_rows(b.row_blocks) * of_cols(b.col_blocks) + across(outer) * along(inner) +
+           (across(outer + 1) - across(outer)) * along(rest);
+  }
+  /// What the busiest thread does of so many copies (ThreadPool::parallel_for says who does what).
+  i64 of_busiest(i64 copies, i64 threads) const {
+    const i64 tasks = copies * b.count(), share = tasks / threads, more = tasks % threads;
+    i64 most = 0, before = 0;
+    for (i64 i = 1; i <= threads && share + more > 0; ++i) {
+      const i64 until = of_first(i * share + smaller(i, more));
+      most = larger(most, until - before);
+      before = until;
+    }
+    return most;
+  }
 };
 
 /// The cut of copies x (m x n) under which the busiest of `threads` has least to do; m and n are
@@ -152,22 +199,25 @@ struct BlockCosts {
 static inline Blocks cut_blocks(i64 m, i64 n, i64 copies, int threads, const BlockCosts& costs) {
   constexpr i64 most_tries = 32;
   Blocks best{};
-  double least = 0;
+  i64 least = 0;
   const i64 fewest = (m + costs.max_rows - 1) / costs.max_rows;
-  for (i64 cols : {kBlockN, kBlockN / 2}) {
+  const i64 across = (n + kBlockN - 1) / kBlockN;
+  const i64 even = round_up((n + across - 1) / across, costs.width);
+  for (i64 cols : {kBlockN, even, kBlockN / 2}) {
     for (i64 tries = 0; tries < most_tries; ++tries) {
       const i64 wanted = (m + fewest + tries - 1) / (fewest + tries);
       const i64 rows = round_up(wanted, costs.height);
-      const i64 row_blocks = (m + rows - 1) / rows, col_blocks = (n + cols - 1) / cols;
-      const double tasks = double(row_blocks) * double(col_blocks) * double(copies);
-      const double rounds = double(i64((tasks + threads - 1) / threads));
-      const double work = rounds * double(smaller(rows, m) + costs.columns_setup) *
-                          double(smaller(cols, round_up(n, 16)) + costs.rows_setup);
-      if (least == 0 || work < least * 0.99) {
-        least = work;
-        best = {rows, cols, row_blocks, col_blocks};
+      Blocks b{rows, cols, (m + rows - 1) / rows, (n + cols - 1) / cols};
+      for (bool rows_first : {true, false}) {
+        b.rows_first = rows_first;
+        const i64 work = CutCost{b, m, n, costs}.of_busiest(copies, threads);
+        if (least == 0 || work < least - least / 100) {
+          least = work;
+          best = b;
+        }
       }
-      if (rows <= costs.height || threads == 1) break;
+      if (threads == 1) return best;
+      if (rows <= costs.height || b.count() * copies > 16 * threads) break;
     }
   }
   return best;
