@@ -2,7 +2,7 @@
 """Times of coil's Triton kernels beside Inductor's on an NVIDIA GPU, as a Markdown table.
 
 usage: bench/gpu.py FOLDER [NAME ...]        (needs torch with CUDA and Triton; the coil command is not needed)
-       bench/gpu.py FOLDER --print COIL      prints the kernels there before, on any machine
+       bench/gpu.py FOLDER --print COIL      prints the kernels there before, on any machine with torch
 
 FOLDER/kernels holds the texts of tests/kernels, FOLDER/rows rows of bench/rows.py that are one kernel, as
 `coil dump --stage triton` prints them. Each kernel's result is compared with eager's first, in tolerances of
@@ -42,13 +42,15 @@ KERNELS = {
 
 
 def print_kernels(coil, folder):
+    import rows
+
     coil = pathlib.Path(coil).resolve()
     subprocess.run([ROOT / "scripts" / "gpu_tests.sh", "--print", folder.resolve() / "kernels"], check=True,
                    env=dict(os.environ, COIL=str(coil)))
     (folder / "rows").mkdir(parents=True, exist_ok=True)
     for row_name in ROWS:
-        file = ROOT / "build" / "bench" / f"{row_name}.pt2"
-        text = subprocess.run([coil, "dump", file, "--stage", "triton"], check=True, capture_output=True, text=True)
+        command = [coil, "dump", rows.ensure(row_name), "--stage", "triton"]
+        text = subprocess.run(command, check=True, capture_output=True, text=True)
         (folder / "rows" / f"{row_name}.py").write_text(text.stdout)
 
 
