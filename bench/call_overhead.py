@@ -30,19 +30,19 @@ def best_us(function):
 def compiled_of(function, tensors, dynamic):
     """(the function that torch.compile makes, coil's own callable inside of it)."""
     import coil.backend
-    from coil import freezing
+    from coil import compiler
 
     seen = []
 
     def keeping(*args):
-        seen.append(freezing.compile_frozen(*args))
+        seen.append(compiler.compile_graph(*args))
         return seen[-1]
 
-    coil.backend.compile_frozen = keeping
+    coil.backend.compile_graph = keeping
     torch._dynamo.reset()
     compiled = torch.compile(function, backend="coil", dynamic=dynamic)
     compiled(*tensors)
-    coil.backend.compile_frozen = freezing.compile_frozen
+    coil.backend.compile_graph = compiler.compile_graph
     return compiled, seen[0]
 
 

@@ -97,11 +97,12 @@ std::string range_text(const SymbolRange& r) {
 
 }  // namespace
 
-bool same_walk(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b) {
+Result<bool> lies_as_planned(const PlanInput& input, const Tensor& given, const Frame& frame) {
   bool same = true;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0) return true;
-    same &= shape[d] == 1 || a[d] == b[d];
+  for (std::size_t d = 0; d < given.shape.size(); ++d) {
+    if (given.shape[d] == 0) return true;
+    if (given.shape[d] == 1) continue;
+    same &= given.strides[d] == COIL_TRY(frame.eval(input.strides[d]));
   }
   return same;
 }

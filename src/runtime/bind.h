@@ -14,8 +14,8 @@ Status bind_inputs(const Plan& plan, std::span<const Value> inputs, CallContext&
 enum class When : u8 { Entry, AfterRun };
 Status check_conditions(const Plan& plan, const Frame& frame, When when);
 
-/// Whether two stride lists visit the same elements of this shape: dims of size 1 do not count, and
-/// nothing does where the tensor is empty.
-bool same_walk(std::span<const i64> shape, std::span<const i64> a, std::span<const i64> b);
+/// Whether a given tensor has the strides that the plan reads it by: dims of size 1 do not count,
+/// and nothing does where it is empty.
+Result<bool> lies_as_planned(const PlanInput& input, const Tensor& given, const Frame& frame);
 
 }  // namespace coil::runtime

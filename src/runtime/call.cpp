@@ -89,9 +89,10 @@ Status PendingCall::place_inputs() {
     if (plan_.buffers[b].where != Where::Input) continue;
     const u32 source = plan_.buffers[b].source;
     const Tensor& given = std::get<Tensor>(inputs_[source]);
-    const std::vector<i64> strides = COIL_TRY(frame_.eval(plan_.inputs[source].strides));
+    const PlanInput& input = plan_.inputs[source];
     frame_.place(b, given.data);
-    if (same_walk(given.shape, given.strides, strides)) continue;
+    if (COIL_TRY(lies_as_planned(input, given, frame_))) continue;
+    const std::vector<i64> strides = COIL_TRY(frame_.eval(input.strides));
     Tensor to = COIL_TRY(Tensor::allocate(given.dtype, given.shape, strides));
     copy_elements(given, to);
     frame_.place(b, to.data);

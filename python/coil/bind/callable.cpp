@@ -62,10 +62,10 @@ std::optional<std::vector<i64>> fixed(const Plan& plan, const std::vector<u32>& 
   return out;
 }
 
-/// Whether a tensor with these strides occupies `bytes` from its first element on, and no more.
-bool fills(const Tensor& t, i64 bytes) {
-  const coil::Result<i64> elements = runtime::span_elements(t.shape, t.strides);
-  return elements.ok() && *elements * size_of(t.dtype) == bytes;
+/// Whether a tensor with these strides occupies so many elements from its first on, and no more.
+bool fills(std::span<const i64> shape, std::span<const i64> strides, i64 count) {
+  const coil::Result<i64> elements = runtime::span_elements(shape, strides);
+  return elements.ok() && *elements == count;
 }
 
 }  // namespace
@@ -115,7 +115,9 @@ void Callable::plan_results() {
         made.dtype = o.dtype;
         made.output = i;
         const auto shape = fixed(plan, o.shape), strides = fixed(plan, o.strides);
-        if (shape && strides) {
+        const auto place = fixed(plan, {o.offset, plan.buffers[o.buffer].bytes});
+        if (shape && strides && place && (*place)[0] == 0 &&
+            fills(*shape, *strides, (*place)[1] / size_of(o.dtype))) {
           made.shape = tuple_of(*shape);
           made.strides = tuple_of(*strides);
         }
@@ -151,24 +153,22 @@ void Callable::read_args(const nb::list& args, std::vector<Value>& out) const {
 void Callable::allocate(Run& run) const {
   run.blocks.reserve(blocks_.size());
   for (const Block& block : blocks_) {
-    const Tensor window = must(run.call.window(block.output));
-    const i64 bytes = must(run.call.bytes(block.buffer));
-    const bool is_whole = window.data == nullptr && fills(window, bytes);
     nb::object tensor;
-    if (is_whole && block.shape) {
+    bool is_whole = true;
+    if (block.shape) {
       tensor = torch_->empty(block.dtype, block.shape.ptr(), block.strides.ptr());
-    } else if (is_whole) {
-      const nb::object shape = tuple_of(window.shape), strides = tuple_of(window.strides);
-      tensor = torch_->empty(block.dtype, shape.ptr(), strides.ptr());
     } else {
-      const i64 elements[] = {bytes / size_of(block.dtype)}, one[] = {1};
-      const nb::object shape = tuple_of(elements), strides = tuple_of(one);
+      const Tensor window = must(run.call.window(block.output));
+      const i64 elements[] = {must(run.call.bytes(block.buffer)) / size_of(block.dtype)},
+                one[] = {1};
+      // Nothing is placed yet: the address is the offset.
+      is_whole = window.data == nullptr && fills(window.shape, window.strides, elements[0]);
+      const nb::object shape = is_whole ? tuple_of(window.shape) : tuple_of(elements);
+      const nb::object strides = is_whole ? tuple_of(window.strides) : tuple_of(one);
       tensor = torch_->empty(block.dtype, shape.ptr(), strides.ptr());
     }
-    Tensor made;
-    torch_->view(tensor.ptr(), made);
     // A tensor without elements has no memory.
-    if (made.data) run.call.place(block.buffer, made.data);
+    if (std::byte* data = torch_->data(tensor.ptr())) run.call.place(block.buffer, data);
     run.blocks.push_back(std::move(tensor));
     run.is_whole.push_back(is_whole);
   }

@@ -139,6 +139,16 @@ void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
   out.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ask(data_ptr_)));
 }
 
+std::byte* Torch::data(PyObject* tensor) const {
+  DlTensor t;
+  if (table_ && table_->view_of_object(tensor, &t) == 0)
+    return static_cast<std::byte*>(t.data) + t.byte_offset;
+  PyErr_Clear();
+  runtime::Tensor view;
+  view_by_attributes(tensor, view);
+  return view.data;
+}
+
 nb::object Torch::empty(DType dtype, PyObject* shape, PyObject* strides) const {
   PyObject* args[] = {shape, strides, dtypes_[static_cast<std::size_t>(dtype)].ptr(), cpu_.ptr()};
   return call(empty_strided_.ptr(), args, 2, empty_kwnames_.ptr());

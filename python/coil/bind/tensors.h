@@ -22,6 +22,8 @@ class Torch {
 
   /// `object` as a tensor on its own memory, which lives as long as the object.
   void view(PyObject* object, runtime::Tensor& out) const;
+  /// The first element of a tensor that `empty` made; null where it has none.
+  std::byte* data(PyObject* tensor) const;
   bool is_tensor(PyObject* object) const;
   /// A new tensor from torch's allocator.
   nb::object empty(DType dtype, PyObject* shape, PyObject* strides) const;
