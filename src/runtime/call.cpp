@@ -1,5 +1,7 @@
 #include "runtime/call.h"
 
+#include <algorithm>
+
 #include "runtime/bind.h"
 
 namespace coil::runtime {
@@ -83,8 +85,11 @@ Result<std::vector<Value>> PendingCall::run() {
   return results;
 }
 
+bool PendingCall::is_copied(u32 input) const {
+  return std::find(copied_.begin(), copied_.end(), input) != copied_.end();
+}
+
 Status PendingCall::place_inputs() {
-  copied_.resize(plan_.inputs.size());
   for (u32 b = 0; b < plan_.buffers.size(); ++b) {
     if (plan_.buffers[b].where != Where::Input) continue;
     const u32 source = plan_.buffers[b].source;
@@ -97,20 +102,21 @@ Status PendingCall::place_inputs() {
     copy_elements(given, to);
     frame_.place(b, to.data);
     frame_.keep(to.owner);
-    copied_[source] = true;
+    copied_.push_back(source);
   }
   return Ok{};
 }
 
 Result<std::vector<Value>> PendingCall::make_outputs() {
   std::vector<Value> out;
+  out.reserve(plan_.outputs.size());
   for (const PlanOutput& o : plan_.outputs) {
     switch (o.kind) {
       case PlanOutput::Kind::Tensor: out.push_back(COIL_TRY(owned_window(o))); break;
       case PlanOutput::Kind::AliasOfInput: {
         Tensor t = COIL_TRY(frame_.window(o));
-        t.owner =
-            copied_[o.target] ? frame_.owner_of(t.data) : std::get<Tensor>(inputs_[o.target]).owner;
+        t.owner = is_copied(o.target) ? frame_.owner_of(t.data)
+                                      : std::get<Tensor>(inputs_[o.target]).owner;
         out.push_back(t);
         break;
       }
@@ -158,7 +164,7 @@ Status PendingCall::commit() {
     if (o.kind != PlanOutput::Kind::MutatedInput) continue;
     copy_elements(COIL_TRY(frame_.window(o)), std::get<Tensor>(inputs_[o.target]));
     // Results that view the input lie in its copy.
-    if (copied_[o.target]) COIL_TRY(write_copy(o));
+    if (is_copied(o.target)) COIL_TRY(write_copy(o));
   }
   return Ok{};
 }

@@ -46,6 +46,7 @@ class PendingCall {
 
  private:
   Status place_inputs();
+  bool is_copied(u32 input) const;
   Result<std::vector<Value>> make_outputs();
   Result<Tensor> owned_window(const PlanOutput& output);
   Status commit();
@@ -58,7 +59,7 @@ class PendingCall {
   std::span<const Value> inputs_;
   CallContext context_;
   Frame frame_;
-  std::vector<bool> copied_;  // by input: whether it was laid out anew
+  std::vector<u32> copied_;  // inputs that were laid out anew
   std::unique_lock<std::mutex> turn_;
 };
 

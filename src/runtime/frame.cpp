@@ -126,6 +126,9 @@ Status Frame::execute(const Launch& launch) {
   std::vector<void*> buffers;
   std::vector<i64> symbols;
   std::vector<double> scalars;
+  buffers.reserve(launch.buffers.size());
+  symbols.reserve(launch.symbols.size());
+  scalars.reserve(launch.scalars.size());
   for (u32 b : launch.buffers) {
     COIL_TRY(ensure(b));
     buffers.push_back(data_[b]);

@@ -128,21 +128,40 @@ void Callable::plan_results() {
   }
 }
 
+/// Values of a call. Their lists of sizes keep their memory from one call to the next.
+class Callable::Inputs {
+ public:
+  /// Both ends need the GIL.
+  explicit Inputs(Callable& callable) : callable_(callable) {
+    if (callable.spare_.empty()) return;
+    values = std::move(callable.spare_.back());
+    callable.spare_.pop_back();
+  }
+  ~Inputs() { callable_.spare_.push_back(std::move(values)); }
+  Inputs(const Inputs&) = delete;
+  Inputs& operator=(const Inputs&) = delete;
+
+  std::vector<Value> values;
+
+ private:
+  Callable& callable_;
+};
+
 void Callable::read_args(const nb::list& args, std::vector<Value>& out) const {
-  const std::size_t count = args.size();
-  out.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  out.resize(args.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
     PyObject* arg = PyList_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i));
     if (PyBool_Check(arg)) {
-      out.emplace_back(arg == Py_True);
+      out[i] = arg == Py_True;
     } else if (PyLong_Check(arg)) {
-      out.emplace_back(nb::cast<i64>(nb::handle(arg)));
+      out[i] = nb::cast<i64>(nb::handle(arg));
     } else if (PyFloat_Check(arg)) {
-      out.emplace_back(PyFloat_AS_DOUBLE(arg));
+      out[i] = PyFloat_AS_DOUBLE(arg);
     } else if (arg == Py_None) {
-      out.emplace_back(std::monostate{});
+      out[i] = std::monostate{};
     } else if (torch_->is_tensor(arg)) {
-      torch_->view(arg, std::get<Tensor>(out.emplace_back(Tensor())));
+      Tensor* t = std::get_if<Tensor>(&out[i]);
+      torch_->view(arg, t ? *t : out[i].emplace<Tensor>());
     } else {
       throw nb::type_error(
           str("argument {} is {}, no tensor or number", i, Py_TYPE(arg)->tp_name).c_str());
@@ -239,7 +258,8 @@ nb::list Callable::results(const nb::list& args, const Run* run,
 }
 
 nb::list Callable::call(nb::list args) {
-  std::vector<Value> inputs;
+  Inputs given(*this);
+  std::vector<Value>& inputs = given.values;
   read_args(args, inputs);
   nb::list out;
   if (instance_) {

@@ -39,6 +39,7 @@ class Callable {
     u32 block = 0;
   };
   struct Run;
+  class Inputs;
 
   void plan_results();
   void read_args(const nb::list& args, std::vector<runtime::Value>& out) const;
@@ -58,6 +59,7 @@ class Callable {
   std::vector<Block> blocks_;
   std::vector<Result> results_;
   std::vector<int> passed_;
+  std::vector<std::vector<runtime::Value>> spare_;  // inputs of calls that are over; under the GIL
 };
 
 }  // namespace coil::python

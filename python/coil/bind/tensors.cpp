@@ -93,6 +93,7 @@ bool Torch::is_tensor(PyObject* object) const {
 }
 
 void Torch::view(PyObject* object, runtime::Tensor& out) const {
+  out.owner.reset();
   // Subclasses have the table too, but not always memory behind it.
   const PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   const bool is_plain = type == tensor_type_.ptr() || type == parameter_type_.ptr();
