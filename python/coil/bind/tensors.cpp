@@ -38,13 +38,11 @@ nb::object call(PyObject* function, PyObject* const* args, std::size_t count, Py
   return nb::steal(result);
 }
 
-std::vector<i64> integers(nb::handle sequence) {
-  std::vector<i64> out;
+void read_integers(nb::handle sequence, std::vector<i64>& out) {
   const Py_ssize_t count = PyTuple_GET_SIZE(sequence.ptr());  // torch.Size is a tuple
-  out.reserve(static_cast<std::size_t>(count));
+  out.resize(static_cast<std::size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i)
-    out.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.ptr(), i)));
-  return out;
+    out[static_cast<std::size_t>(i)] = PyLong_AsLongLong(PyTuple_GET_ITEM(sequence.ptr(), i));
 }
 
 }  // namespace
@@ -128,14 +126,14 @@ void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
   if (is_cpu.ptr() != Py_True)
     throw nb::value_error("coil runs on the CPU; this tensor is on another device");
   out.dtype = row->second;
-  out.shape = integers(tensor.attr(shape_));
+  read_integers(tensor.attr(shape_), out.shape);
   PyObject* self[] = {object};
   const auto ask = [&](const nb::object& method) {
     PyObject* answer = PyObject_VectorcallMethod(method.ptr(), self, 1, nullptr);
     if (!answer) throw nb::python_error();
     return nb::steal(answer);
   };
-  out.strides = integers(ask(stride_));
+  read_integers(ask(stride_), out.strides);
   if (PyErr_Occurred()) throw nb::python_error();  // a size that is no int
   out.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ask(data_ptr_)));
 }
