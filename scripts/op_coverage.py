@@ -35,8 +35,14 @@ TIES = {"argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"}
 # The worker: reads a task a line, writes a result a line.
 
 
-def copied(sample, dtype=None):
-    """The sample with tensors of its own; `dtype`: of its floats."""
+def widest(dtype):
+    import torch
+
+    return torch.complex128 if dtype.is_complex else torch.float64
+
+
+def copied(sample, in_double=False):
+    """The sample with tensors of its own; `in_double`: its floats and complex numbers are double."""
     import torch
     from torch.utils import _pytree
 
@@ -44,7 +50,7 @@ def copied(sample, dtype=None):
         if not isinstance(x, torch.Tensor):
             return x
         y = x.detach().clone(memory_format=torch.preserve_format)
-        y = y.to(dtype) if dtype is not None and y.is_floating_point() else y
+        y = y.to(widest(y.dtype)) if in_double and (y.is_floating_point() or y.is_complex()) else y
         return y.requires_grad_(x.requires_grad)
 
     return _pytree.tree_map(copy, (sample.input, sample.args, sample.kwargs))
@@ -142,12 +148,12 @@ def is_as_near(op, call, sample, results):
 
     like = results[0]
     try:
-        exact = unique(op, flat_tensors(call(*copied(sample, torch.float64))), like)
+        exact = unique(op, flat_tensors(call(*copied(sample, in_double=True))), like)
     except Exception:
         return False
     expected, found = (unique(op, r, like) for r in results)
     for e, f, x in zip(expected, found, exact):
-        if not e.is_floating_point():
+        if not e.is_floating_point() and not e.is_complex():
             if not torch.equal(e, f):
                 return False
             continue
@@ -215,7 +221,7 @@ def with_gradients(sample, function):
         if not wanted or not leaves:
             raise ValueError(NO_GRADIENT)
         random = torch.Generator().manual_seed(1)
-        seeds = [torch.randn(t.shape, generator=random, dtype=torch.float64).to(t.dtype) for t in wanted]
+        seeds = [torch.randn(t.shape, generator=random, dtype=widest(t.dtype)).to(t.dtype) for t in wanted]
         found = torch.autograd.grad(wanted, leaves, seeds, allow_unused=True)
         # AOT Autograd gives zeros where eager gives None.
         found = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
@@ -248,7 +254,7 @@ def run_sample(op, sample, task):
     except Exception as problem:
         return reason_of(problem)
     reason = compare(op, dtype, sample.input, expected, found)
-    if reason.startswith("wrong numbers") and dtype.is_floating_point:
+    if reason.startswith("wrong numbers") and (dtype.is_floating_point or dtype.is_complex):
         if is_as_near(op, whole(forward), sample, (flat_tensors(expected), flat_tensors(found))):
             return ""
     return reason

@@ -113,9 +113,13 @@ Result<Types> arange(const Call& call) {
 }
 
 Result<Types> linspace(const Call& call) {
-  if (is_complex(call.dtype("dtype", DType::f32)))
-    return call.fail("there is no range of {}", name(call.dtype("dtype", DType::f32)));
-  return Types{call.contiguous(call.dtype("dtype", DType::f32), {call.integer("steps")})};
+  bool has_complex = false;
+  for (std::string_view end : {"start", "end"})
+    has_complex |= std::holds_alternative<Complex>(call.arg(end));
+  const DType dtype = call.dtype("dtype", has_complex ? DType::c64 : DType::f32);
+  if (has_complex && !is_complex(dtype))
+    return call.fail("there is no range of {} with complex ends", name(dtype));
+  return Types{call.contiguous(dtype, {call.integer("steps")})};
 }
 
 Result<Types> eye(const Call& call) {

@@ -39,14 +39,17 @@ Given given_args(const Json& node, const Schema& schema) {
   return given;
 }
 
+/// What may stand where an op takes a tensor.
+enum class InTensorsPlace : u8 { Tensors, TensorsAndNumbers };
+
 /// Whether numbers stand only where this overload takes numbers, and tensors only where it takes
 /// tensors.
-bool fits(const Schema& schema, const Given& given) {
+bool fits(const Schema& schema, const Given& given, InTensorsPlace may = InTensorsPlace::Tensors) {
   for (const auto& [name, argument] : given) {
     const int at = schema.arg_index(name);
     if (at < 0) return false;
     const SchemaArg& arg = schema.args[static_cast<std::size_t>(at)];
-    if (is_number(*argument) && is_tensor_arg(arg)) return false;
+    if (is_number(*argument) && is_tensor_arg(arg) && may == InTensorsPlace::Tensors) return false;
     if (is_tensor(*argument) && !is_tensor_arg(arg)) return false;
   }
   return std::ranges::all_of(schema.args, [&](const SchemaArg& arg) {
@@ -77,6 +80,13 @@ std::optional<Schema> overload_for_numbers(const Schema& written, Given& given) 
   return std::nullopt;
 }
 
+/// The dtype of a tensor that a number becomes.
+DType dtype_of_number(const Arg& number) {
+  if (std::holds_alternative<Complex>(number)) return DType::c128;
+  if (std::holds_alternative<bool>(number)) return DType::b8;
+  return std::holds_alternative<sym::Expr>(number) ? DType::i64 : DType::f64;
+}
+
 /// A factory op without a dtype makes torch's default dtype of the time of export, which only the
 /// result's type tells.
 void fill_factory_dtype(const Schema& schema, const Type& stated, std::vector<ImportArg>& args) {
@@ -93,11 +103,23 @@ void fill_factory_dtype(const Schema& schema, const Type& stated, std::vector<Im
 
 }  // namespace
 
+TensorId Pt2GraphReader::without_dims(const Arg& number, const ImportCall& user) {
+  ImportCall call;
+  call.op = "full";
+  for (const Arg& arg : {Arg(std::vector<sym::Expr>()), number, Arg(dtype_of_number(number)),
+                         Arg(None{}), Arg(None{}), Arg(None{})})
+    call.args.emplace_back(arg);
+  call.names = {builder_.fresh_name("number")};
+  call.loc = user.loc;
+  return std::get<TensorId>(builder_.call(call).at(0));
+}
+
 std::vector<ImportArg> Pt2GraphReader::args_of(const Json& node, ImportCall& call) {
   const std::optional<Schema> written = ops::find_schema(call.op);
   COIL_CHECK(written.has_value(), "no schema of {}", call.op);
   Given given = given_args(node, *written);
-  const std::optional<Schema> schema = overload_for_numbers(*written, given);
+  std::optional<Schema> schema = overload_for_numbers(*written, given);
+  if (!schema && fits(*written, given, InTensorsPlace::TensorsAndNumbers)) schema = written;
   if (!schema)
     throw BuildError{
         builder_.error_at(call, "its arguments fit no overload of the op that coil knows")};
@@ -107,6 +129,8 @@ std::vector<ImportArg> Pt2GraphReader::args_of(const Json& node, ImportCall& cal
     const auto at = given.find(arg.name);
     if (at != given.end()) {
       args.push_back(arg_of(*at->second, arg));
+      if (is_number(*at->second) && is_tensor_arg(arg))
+        args.back() = without_dims(std::get<Arg>(args.back()), call);
     } else if (arg.fallback) {
       args.emplace_back(take(default_arg(builder_.syms(), arg)));
     } else {

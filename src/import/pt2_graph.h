@@ -68,6 +68,8 @@ class Pt2GraphReader {
   ImportArg arg_of(const Json& argument, const ops::SchemaArg& schema);
   std::optional<Arg> list_arg(std::string_view arm, const Json& content,
                               const ops::SchemaArg& schema);
+  /// A number as a tensor, for an op that has no form for numbers.
+  TensorId without_dims(const Arg& number, const ImportCall& user);
   TensorId tensor_named(const std::string& name);
   sym::Expr integer_named(const std::string& name);
   Arg scalar_named(const std::string& name);

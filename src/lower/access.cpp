@@ -162,6 +162,15 @@ Access broadcast_to(sym::Arena& syms, const Access& access, std::span<const Expr
   return view_of(syms, access, vars, Exprs(shape.begin(), shape.end()), point);
 }
 
+Access part_of(sym::Arena& syms, const Access& pairs, i64 which) {
+  Exprs vars = pairs.vars, extents = pairs.extents;
+  vars.pop_back();
+  extents.pop_back();
+  Exprs point = vars;
+  point.push_back(syms.constant(which));
+  return view_of(syms, pairs, vars, extents, point);
+}
+
 Access unsqueeze(sym::Arena& syms, const Access& access, std::size_t dim) {
   const auto at = static_cast<std::ptrdiff_t>(dim);
   Access out = access;

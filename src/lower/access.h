@@ -31,6 +31,8 @@ Access reshape(sym::Arena& syms, const sym::Prover& prover, const Access& access
 Access permute(sym::Arena& syms, const Access& access, std::span<const i64> order);
 /// Dims of 1 are repeated and missing leading dims added, as PyTorch's broadcasting does.
 Access broadcast_to(sym::Arena& syms, const Access& access, std::span<const Expr> shape);
+/// One part of each pair in a tensor whose last dim holds pairs.
+Access part_of(sym::Arena& syms, const Access& pairs, i64 which);
 /// A new dim of extent 1 at position `dim`.
 Access unsqueeze(sym::Arena& syms, const Access& access, std::size_t dim);
 

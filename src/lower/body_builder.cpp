@@ -190,30 +190,43 @@ Expr BodyBuilder::index(Val v, Expr extent, IndexPolicy policy) {
   return inst.expr;
 }
 
-std::vector<Val> BodyBuilder::fold(InstKind kind, std::string_view combine, Val element,
-                                   ops::Tree tree) {
-  const auto built = ops::named_combine(combine, dtype(element));
+ops::Combine BodyBuilder::combine_of(std::string_view combine, Val element) const {
+  auto built = ops::named_combine(combine, dtype(element));
   if (!built) throw BuildError{error("there is no {} of {}", combine, name(dtype(element)))};
+  return std::move(*built);
+}
+
+std::vector<Val> BodyBuilder::fold(InstKind kind, ops::Combine combine, std::vector<Val> elements,
+                                   ops::Tree tree) {
   Inst inst;
   inst.kind = kind;
-  inst.dtype = dtype(element);
-  inst.operands = {element};
+  inst.dtype = dtype(elements.front());
+  inst.operands = std::move(elements);
   inst.tree = tree;
   inst.combine = static_cast<u32>(body_.combines.size());
-  for (DType partial : built->values) inst.results.push_back(new_value(partial));
-  body_.combines.push_back(*built);
+  for (DType partial : combine.values) inst.results.push_back(new_value(partial));
+  body_.combines.push_back(std::move(combine));
   body_.insts.push_back(inst);
   return inst.results;
 }
 
-std::vector<Val> BodyBuilder::reduce(std::string_view combine, Val element, ops::Tree tree) {
-  std::vector<Val> results = fold(InstKind::Reduce, combine, element, tree);
+std::vector<Val> BodyBuilder::reduce(const ops::Combine& combine, std::vector<Val> elements,
+                                     ops::Tree tree) {
+  std::vector<Val> results = fold(InstKind::Reduce, combine, std::move(elements), tree);
   stage_begin_ = body_.insts.size();
   return results;
 }
 
+std::vector<Val> BodyBuilder::scan(const ops::Combine& combine, std::vector<Val> elements) {
+  return fold(InstKind::Scan, combine, std::move(elements), {});
+}
+
+std::vector<Val> BodyBuilder::reduce(std::string_view combine, Val element, ops::Tree tree) {
+  return reduce(combine_of(combine, element), {element}, tree);
+}
+
 std::vector<Val> BodyBuilder::scan(std::string_view combine, Val element) {
-  return fold(InstKind::Scan, combine, element, {});
+  return scan(combine_of(combine, element), {element});
 }
 
 void BodyBuilder::append_store(Val mask, StoreCombine how, BufferId to, std::span<const Expr> at,

@@ -51,6 +51,9 @@ class BodyBuilder {
   /// `elements` are as loaded; gives one value for each partial value of the named combine.
   std::vector<Val> reduce(std::string_view combine, Val element, ops::Tree tree);
   std::vector<Val> scan(std::string_view combine, Val element);
+  /// The same of a combine without a name: an element for each partial value.
+  std::vector<Val> reduce(const ops::Combine& combine, std::vector<Val> elements, ops::Tree tree);
+  std::vector<Val> scan(const ops::Combine& combine, std::vector<Val> elements);
 
   // ---- effects ----
   /// Stores `v`, converted to the buffer's dtype.
@@ -67,7 +70,9 @@ class BodyBuilder {
  private:
   Val append(Inst inst);
   Val new_value(DType dtype);
-  std::vector<Val> fold(InstKind kind, std::string_view combine, Val element, ops::Tree tree);
+  ops::Combine combine_of(std::string_view name, Val element) const;
+  std::vector<Val> fold(InstKind kind, ops::Combine combine, std::vector<Val> elements,
+                        ops::Tree tree);
   void append_store(Val mask, StoreCombine how, BufferId to, std::span<const Expr> at, Val v);
   const Inst* definition(Val v) const;
 

@@ -12,7 +12,8 @@ Parts ComplexMath::mul(Parts x, Parts y) {
           b_.add(b_.mul(x.re, y.im), b_.mul(x.im, y.re))};
 }
 
-/// Smith, "Algorithm 116: complex division" (1962): scaled by the larger part of the divisor.
+/// Smith, "Algorithm 116: complex division" (1962): scaled by the larger part of the divisor. By 0
+/// each part is divided by 0.
 Parts ComplexMath::div(Parts x, Parts y) {
   const Val by_re = b_.op(ScalarOp::ge, {op(ScalarOp::abs, y.re), op(ScalarOp::abs, y.im)});
   const Val large = b_.where(by_re, y.re, y.im), small = b_.where(by_re, y.im, y.re);
@@ -22,7 +23,10 @@ Parts ComplexMath::div(Parts x, Parts y) {
       b_.where(by_re, b_.add(x.re, b_.mul(x.im, ratio)), b_.add(b_.mul(x.re, ratio), x.im));
   const Val im =
       b_.where(by_re, b_.sub(x.im, b_.mul(x.re, ratio)), b_.sub(b_.mul(x.im, ratio), x.re));
-  return {b_.div(re, divisor), b_.div(im, divisor)};
+  const Val zero = op(ScalarOp::abs, large);
+  const Val by_zero = b_.op(ScalarOp::eq, {zero, number(0)});
+  return {b_.where(by_zero, b_.div(x.re, zero), b_.div(re, divisor)),
+          b_.where(by_zero, b_.div(x.im, zero), b_.div(im, divisor))};
 }
 
 Val ComplexMath::abs(Parts x) { return b_.op(ScalarOp::hypot, {x.re, x.im}); }
@@ -49,10 +53,14 @@ Parts ComplexMath::expm1(Parts x) {
 
 Parts ComplexMath::log(Parts x) { return {op(ScalarOp::log, abs(x)), angle(x)}; }
 
-/// Half the log1p of |1 + x|^2 - 1.
+/// Near 0 half the log1p of |1 + x|^2 - 1; elsewhere the logarithm of 1 + x, which that square may
+/// be too large for.
 Parts ComplexMath::log1p(Parts x) {
+  const Parts sum = one_plus(x);
   const Val square = b_.add(b_.mul(x.re, b_.add(number(2), x.re)), b_.mul(x.im, x.im));
-  return {b_.mul(number(0.5), op(ScalarOp::log1p, square)), angle(one_plus(x))};
+  const Val near = b_.mul(number(0.5), op(ScalarOp::log1p, square));
+  const Val is_near = b_.op(ScalarOp::lt, {abs(x), number(0.5)});
+  return {b_.where(is_near, near, op(ScalarOp::log, abs(sum))), angle(sum)};
 }
 
 Parts ComplexMath::sqrt(Parts x) {
@@ -113,11 +121,15 @@ Parts ComplexMath::acosh(Parts x) {
   return {op(ScalarOp::asinh, mul(conj(low), high).re),
           b_.mul(number(2), b_.op(ScalarOp::atan2, {low.im, high.re}))};
 }
+/// The real part is odd in re: with |re| the logarithm's argument is at least 1 and cancels
+/// nothing.
 Parts ComplexMath::atanh(Parts x) {
-  const Val minus = b_.sub(number(1), x.re), plus = b_.add(number(1), x.re);
+  const Val size = op(ScalarOp::abs, x.re);
+  const Val minus = b_.sub(number(1), size), plus = b_.add(number(1), size);
   const Val square = b_.mul(x.im, x.im);
-  const Val ratio = b_.div(b_.mul(number(4), x.re), b_.add(b_.mul(minus, minus), square));
-  return {b_.mul(number(0.25), op(ScalarOp::log1p, ratio)),
+  const Val ratio = b_.div(b_.mul(number(4), size), b_.add(b_.mul(minus, minus), square));
+  const Val re = b_.mul(number(0.25), op(ScalarOp::log1p, ratio));
+  return {b_.op(ScalarOp::copysign, {re, x.re}),
           b_.mul(number(0.5), b_.op(ScalarOp::atan2, {b_.mul(number(2), x.im),
                                                       b_.sub(b_.mul(minus, plus), square)}))};
 }

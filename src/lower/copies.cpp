@@ -28,7 +28,6 @@ enum class Triangle : u8 { Lower, Upper };
 Status triangle(Lowering& l, const Args& args, Triangle which) {
   sym::Arena& syms = l.syms;
   const Access in = l.access(args.tensor("self"));
-  if (is_complex(l.type(args.tensor("self")).dtype)) return l.unsupported_case("complex tensors");
   const BufferId out = l.result();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(in.extents);
@@ -60,18 +59,13 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
   sym::Arena& syms = l.syms;
   const std::size_t rank = l.type(node.outs[0]).ndim();
   const std::size_t d = args.dim("dim", rank);
-  const DType result = l.type(node.outs[0]).dtype;
   const BufferId out = l.result();
   const DType dtype = l.program.buffers[out].dtype;
   std::vector<Access> parts;
   for (ValueId v : args.tensors("tensors")) {
-    if (is_complex(result) != is_complex(l.type(v).dtype))
-      return l.unsupported_case("real and complex tensors together");
     const Access& part = l.access(v);
     // An empty 1-d tensor is let through by PyTorch, whatever the others look like.
-    if (part.extents.size() == l.program.buffers[out].shape.size() &&
-        !syms.is_const(part.extents[d], 0))
-      parts.push_back(part);
+    if (l.type(v).ndim() == rank && !syms.is_const(part.extents[d], 0)) parts.push_back(part);
   }
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(l.program.buffers[out].shape);
@@ -84,7 +78,13 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
       mask = b.test(syms.logical_and(syms.le(begin, at[d]), syms.lt(at[d], end)));
     Exprs point = at;
     point[d] = syms.sub(at[d], begin);
-    const Val v = b.load_if(mask, zero_of(l.dtype_of(part)), part, point);
+    Val held = mask;
+    if (part.extents.size() <
+        at.size()) {  // a real tensor among complex ones: its second part is 0
+      point.pop_back();
+      held = b.op(ops::ScalarOp::bits_and, {mask, b.test(syms.eq(at.back(), syms.constant(0)))});
+    }
+    const Val v = b.load_if(held, zero_of(l.dtype_of(part)), part, point);
     pieces.push_back({mask, b.cast(v, compute_dtype(dtype))});
     begin = end;
   }
@@ -100,11 +100,10 @@ Status lower_cat(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-Status lower_constant_pad(Lowering& l, const Node& node, const Args& args) {
+Status lower_constant_pad(Lowering& l, const Node&, const Args& args) {
   sym::Arena& syms = l.syms;
   const Access in = l.access(args.tensor("self"));
   const Exprs padding = args.sizes("pad");
-  if (is_complex(l.type(node.outs[0]).dtype)) return l.unsupported_case("complex tensors");
   const BufferId out = l.result();
   const DType dtype = l.program.buffers[out].dtype;
   BodyBuilder b(l, l.name());

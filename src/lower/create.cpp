@@ -119,7 +119,6 @@ Status lower_random_bits(Lowering& l, const Node&, const Args& args) {
 
 Status lower_eye(Lowering& l, const Node& node, const Args&) {
   const DType dtype = l.type(node.outs[0]).dtype;
-  if (is_complex(dtype)) return l.unsupported_case("complex tensors");
   return fill(l, [&](BodyBuilder& b, const Exprs& at) {
     return b.cast(b.test(l.syms.eq(at[0], at[1])), compute_dtype(dtype));
   });

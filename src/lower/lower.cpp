@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include "base/check.h"
+#include "graph/args.h"
 #include "graph/builder.h"
 #include "lower/context.h"
 #include "lower/registry.h"
@@ -20,11 +21,22 @@ ControlFn control_lowering(std::string_view op) {
   return nullptr;
 }
 
+bool has_complex(const Lowering& l, const Node& node) {
+  bool found = false;
+  const auto look = [&](ValueId v) {
+    found |= v.valid() && l.type(v).is_tensor() && is_complex(l.type(v).dtype);
+  };
+  each_value(node.args, look);
+  for (ValueId out : node.outs) look(out);
+  return found;
+}
+
 Status lower_node(Lowering& l, const Node& node) {
   try {
     if (const ControlFn lower = control_lowering(node.op)) return lower(l, node);
     const LowerFn lower = find_lowering(node.op);
     COIL_CHECK(lower != nullptr, "{} has no lowering", node.op);
+    if (!takes_complex(lower) && has_complex(l, node)) return l.unsupported_case("complex tensors");
     return lower(l, node, Args(l.syms, node.op, node.args));
   } catch (const BuildError& problem) {
     return l.unsupported_case(problem.error.message);

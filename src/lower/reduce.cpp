@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "lower/body_builder.h"
+#include "lower/complex_math.h"
 #include "lower/registry.h"
+#include "ops/complex_combine.h"
 
 namespace coil::lowering {
 namespace {
@@ -12,6 +14,16 @@ using ops::ScalarOp;
 /// The reduced dims of the present node: all, where `dim` is None, absent or empty.
 std::vector<bool> reduced_dims(const Args& args, std::size_t rank) {
   return dim_set(args.has("dim") ? args.integers("dim") : std::vector<i64>{}, rank);
+}
+
+/// The index of the result: kept dims, with zeros for the others if the result keeps their place.
+Exprs result_point(sym::Arena& syms, const Rows& rows, const std::vector<bool>& reduced,
+                   bool keepdim) {
+  if (!keepdim) return rows.kept;
+  Exprs point;
+  std::size_t kept = 0;
+  for (bool gone : reduced) point.push_back(gone ? syms.constant(0) : rows.kept[kept++]);
+  return point;
 }
 
 /// A reduction of one body: its loops, its operand in the dtype that it accumulates in, and where
@@ -33,19 +45,10 @@ struct Reduction {
   Val reduce(std::string_view combine) { return b.reduce(combine, element, rows.tree)[0]; }
   Val count(DType dtype) { return b.value(rows.count, dtype); }
 
-  /// The index of the result: kept dims, with zeros for the others if the result keeps their place.
-  Exprs out_point() const {
-    if (!keepdim) return rows.kept;
-    Exprs point;
-    std::size_t kept = 0;
-    for (bool gone : reduced) point.push_back(gone ? b_zero() : rows.kept[kept++]);
-    return point;
+  void store(ValueId value, Val v) {
+    b.store(b.lowering().result(value), result_point(b.syms(), rows, reduced, keepdim), v);
   }
-  void store(ValueId value, Val v) { b.store(b.lowering().result(value), out_point(), v); }
   void finish() { b.finish(); }
-
- private:
-  Expr b_zero() const { return const_cast<BodyBuilder&>(b).syms().constant(0); }
 };
 
 DType result_compute(const Lowering& l, const Node& node) {
@@ -107,6 +110,92 @@ Status running(Lowering& l, const Node& node, const Args& args, std::string_view
   return Ok{};
 }
 
+// ---- complex numbers ----
+
+/// prod and cumprod; logsumexp; logcumsumexp.
+enum class PairFold : u8 { Prod, SumOfExp, LogAddExp };
+
+ops::Combine combine_of(PairFold fold, DType part) {
+  switch (fold) {
+    case PairFold::Prod: return ops::complex_prod(part);
+    case PairFold::SumOfExp: return ops::complex_sum_of_exp(part);
+    case PairFold::LogAddExp: return ops::complex_log_add_exp(part);
+  }
+  COIL_UNREACHABLE();
+}
+
+/// The partial values of the element at `at`.
+std::vector<Val> pair_elements(BodyBuilder& b, PairFold fold, ValueId v, const Exprs& at,
+                               DType part) {
+  Lowering& l = b.lowering();
+  const Access in = l.access(v);
+  const bool is_pair = is_complex(l.type(v).dtype);
+  const auto load = [&](i64 which) {
+    if (!is_pair) return which == 0 ? b.load(in, at) : b.constant(part, 0);
+    return b.load(part_of(l.syms, in, which), at);
+  };
+  const Val re = b.cast(load(0), part), im = b.cast(load(1), part);
+  if (fold != PairFold::SumOfExp) return {re, im};
+  return {re, b.op(ScalarOp::cos, {im}), b.op(ScalarOp::sin, {im})};
+}
+
+/// What partial values stand for.
+Parts pair_result(BodyBuilder& b, PairFold fold, const std::vector<Val>& values) {
+  if (fold != PairFold::SumOfExp) return {values[0], values[1]};
+  const DType part = b.dtype(values[0]);
+  const Parts log = *ComplexMath(b, part).unary("log", {values[1], values[2]});
+  const Val infinite = b.op(ScalarOp::isinf, {values[0]});
+  return {b.add(log.re, b.where(infinite, b.constant(part, 0), values[0])), log.im};
+}
+
+void store_pair(BodyBuilder& b, ValueId out, Exprs at, Parts z) {
+  const BufferId to = b.lowering().result(out);
+  at.push_back(b.syms().constant(0));
+  b.store(to, at, z.re);
+  at.back() = b.syms().constant(1);
+  b.store(to, at, z.im);
+}
+
+Access first_part(Lowering& l, ValueId v) {
+  const Access in = l.access(v);
+  return is_complex(l.type(v).dtype) ? part_of(l.syms, in, 0) : in;
+}
+
+Status reduce_pairs(Lowering& l, const Node& node, const Args& args, PairFold fold) {
+  const ValueId self = args.tensor("self");
+  const DType part = real_of(l.type(node.outs[0]).dtype);
+  const Access in = first_part(l, self);
+  const std::vector<bool> reduced = reduced_dims(args, in.extents.size());
+  BodyBuilder b(l, l.name());
+  const Rows rows = make_rows(b, in, reduced, part, RowOrder::Memory);
+  const std::vector<Val> total =
+      b.reduce(combine_of(fold, part), pair_elements(b, fold, self, rows.at, part), rows.tree);
+  store_pair(b, node.outs[0], result_point(l.syms, rows, reduced, args.flag("keepdim")),
+             pair_result(b, fold, total));
+  b.finish();
+  return Ok{};
+}
+
+Status run_pairs(Lowering& l, const Node& node, const Args& args, PairFold fold) {
+  const ValueId self = args.tensor("self");
+  const DType part = real_of(l.type(node.outs[0]).dtype);
+  const Access in = first_part(l, self);
+  BodyBuilder b(l, l.name());
+  Exprs at(in.extents.size());
+  const std::size_t d = at.empty() ? 0 : args.dim("dim", at.size());
+  for (std::size_t k = 0; k < at.size(); ++k)
+    if (k != d) at[k] = b.dim(in.extents[k]);
+  if (at.empty())
+    b.scan_dim(l.syms.constant(1));
+  else
+    at[d] = b.scan_dim(in.extents[d]);
+  const std::vector<Val> values =
+      b.scan(combine_of(fold, part), pair_elements(b, fold, self, at, part));
+  store_pair(b, node.outs[0], at, pair_result(b, fold, values));
+  b.finish();
+  return Ok{};
+}
+
 /// m2 / (count - correction), as eager: NaN or infinite where the divisor would not be positive.
 Val unbiased(Reduction& r, const Args& args, Val m2, DType dtype) {
   BodyBuilder& b = r.b;
@@ -122,6 +211,7 @@ Status lower_sum(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_prod(Lowering& l, const Node& node, const Args& args) {
+  if (is_complex(l.type(node.outs[0]).dtype)) return reduce_pairs(l, node, args, PairFold::Prod);
   return simple(l, node, args, "prod", result_compute(l, node));
 }
 
@@ -202,6 +292,8 @@ Status lower_variance(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_logsumexp(Lowering& l, const Node& node, const Args& args) {
+  if (is_complex(l.type(node.outs[0]).dtype))
+    return reduce_pairs(l, node, args, PairFold::SumOfExp);
   const DType dtype = result_compute(l, node);
   Reduction r(l, args, dtype);
   const std::vector<Val> parts = r.b.reduce("logaddexp", r.element, r.rows.tree);
@@ -247,10 +339,12 @@ Status lower_cumsum(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_cumprod(Lowering& l, const Node& node, const Args& args) {
+  if (is_complex(l.type(node.outs[0]).dtype)) return run_pairs(l, node, args, PairFold::Prod);
   return running(l, node, args, "prod");
 }
 
 Status lower_logcumsumexp(Lowering& l, const Node& node, const Args& args) {
+  if (is_complex(l.type(node.outs[0]).dtype)) return run_pairs(l, node, args, PairFold::LogAddExp);
   const DType dtype = l.type(node.outs[0]).dtype;
   if (!is_float(dtype)) return l.unsupported_case(str("numbers of {}", name(dtype)));
   return running(l, node, args, "logaddexp");

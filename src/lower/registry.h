@@ -13,6 +13,9 @@ using LowerFn = Status (*)(Lowering& l, const Node& node, const Args& args);
 
 /// The function of an op of ATen, elementwise ones included; null if it has no row.
 LowerFn find_lowering(std::string_view op);
+/// Whether it handles the last dim that complex tensors have here; all other ops of complex tensors
+/// are rewritten at level 0.
+bool takes_complex(LowerFn lower);
 
 // One function a family member, each beside its family.
 // clang-format does not settle on one layout of this list.
@@ -43,9 +46,23 @@ Status lower_cond(Lowering& l, const Node& node);
 Status lower_while(Lowering& l, const Node& node);
 Status lower_scan(Lowering& l, const Node& node);
 
-/// The view `op` of `in`. `shape` is the result's shape where it is known (a node's type); it takes
-/// precedence over the shape that follows from the arguments.
-Result<Access> apply_view(Lowering& l, std::string_view op, const Args& args, const Access& in,
-                          const Exprs* shape);
+/// What the elements of a tensor are: Pair, the two parts of complex numbers, along a last dim of 2
+/// that its accesses have and the dims of level 0 do not count.
+enum class Element : u8 { Single, Pair };
+inline Element element_of(const Type& type) {
+  return is_complex(type.dtype) ? Element::Pair : Element::Single;
+}
+
+/// A view op. `shape` is the result's shape where it is known (a node's type); it takes precedence
+/// over the shape that follows from the arguments.
+struct View {
+  std::string_view op;
+  const Args& args;
+  Element element = Element::Single;  // of what is viewed
+  const Exprs* shape = nullptr;
+};
+/// What the elements of the result are.
+Element element_after(const View& view);
+Result<Access> apply_view(Lowering& l, const View& view, const Access& in);
 
 }  // namespace coil::lowering

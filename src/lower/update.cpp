@@ -11,26 +11,13 @@ Status lower_update(Lowering& l, const Node& node) {
                 value = std::get<ValueId>(node.args.at(1));
   const BufferId out = l.result_from(node.outs[0], l.whole_buffer(l.access(base), "base"));
   Access place = l.whole(out);
-  // A view of a complex tensor moves elements; their two parts follow, as a dim set aside.
-  Expr part;
-  const auto set_aside = [&] {
-    part = place.vars.back();
-    place.vars.pop_back();
-    place.extents.pop_back();
-  };
-  const auto put_back = [&] {
-    if (!part.valid()) return;
-    place.vars.push_back(part);
-    place.extents.push_back(l.syms.constant(2));
-    part = {};
-  };
-  if (is_complex(l.type(base).dtype)) set_aside();
+  Element element = element_of(l.type(base));
   for (const ViewStep& step : node.view) {
-    if (step.op == "view_as_real" || step.op == "real" || step.op == "imag") put_back();
-    place = COIL_TRY(apply_view(l, step.op, Args(l.syms, step.op, step.args, 1), place, nullptr));
-    if (step.op == "view_as_complex") set_aside();
+    const Args args(l.syms, step.op, step.args, 1);
+    const View view{step.op, args, element};
+    place = COIL_TRY(apply_view(l, view, place));
+    element = element_after(view);
   }
-  put_back();
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(place.extents);
   const Access source = broadcast_to(l.syms, l.access(value), place.extents);

@@ -166,8 +166,9 @@ Exprs expand_shape(Lowering& l, const Args& args, const Access& in) {
 
 /// as_strided addresses the memory behind the view. The buffer must be dense, so that an address
 /// tells which element it is: the dims by falling stride are then the digits of it.
-Result<Access> as_strided(Lowering& l, const Args& args, const Access& in) {
+Result<Access> as_strided(Lowering& l, const Args& args, const Access& in, Element element) {
   sym::Arena& syms = l.syms;
+  const Expr unit = syms.constant(element == Element::Pair ? 2 : 1);  // buffer elements an element
   const Buffer& buffer = l.program.buffers[in.buffer];
   std::vector<std::pair<i64, std::size_t>> order;  // stride, dim
   for (const LayoutEntry& entry : buffer.layout.entries) {
@@ -184,12 +185,17 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in) {
   for (std::size_t k = 0; k < order.size(); ++k)
     if (!l.prover.is_equal(dense[k], syms.constant(order[k].first)))
       return l.unsupported_case("its base is not dense in memory");
-  const Exprs extents = args.sizes("size"), strides = args.sizes("stride");
+  Exprs extents = args.sizes("size"), strides = args.sizes("stride");
+  for (Expr& stride : strides) stride = syms.mul(stride, unit);
+  if (element == Element::Pair) {
+    extents.push_back(unit);
+    strides.push_back(syms.constant(1));
+  }
   const Exprs vars = fresh_vars(syms, extents);
   std::vector<std::pair<Expr, Expr>> at_zero;
   for (Expr var : in.vars) at_zero.push_back({var, syms.constant(0)});
   Expr place = args.has("storage_offset")
-                   ? args.size("storage_offset")
+                   ? syms.mul(args.size("storage_offset"), unit)
                    : syms.substitute(address(syms, buffer.layout, in.index), at_zero);
   Expr last = place;
   for (std::size_t k = 0; k < vars.size(); ++k) {
@@ -206,18 +212,14 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in) {
   return Access{in.buffer, vars, extents, index};
 }
 
-/// real and imag: the trailing dim of a complex buffer fixed.
-Access part(Lowering& l, const Access& in, i64 which) {
-  DimView view(l, in);
-  view.fix(in.extents.size() - 1, l.syms.constant(which));
-  return view.finish();
+bool splits_pairs(std::string_view op) {
+  return op == "view_as_real" || op == "real" || op == "imag";
 }
 
-}  // namespace
-
-Result<Access> apply_view(Lowering& l, std::string_view op, const Args& args, const Access& in,
-                          const Exprs* shape) {
+/// A view by the dims of `in`.
+Result<Access> single_view(Lowering& l, const View& view, const Access& in) {
   sym::Arena& syms = l.syms;
+  const auto& [op, args, element, shape] = view;
   if (op == "view" || op == "_unsafe_view" || op == "reshape")
     return reshape(syms, l.prover, in, shape ? *shape : view_shape(l, args, in));
   if (op == "permute") return permute(syms, in, args.integers("dims"));
@@ -237,59 +239,58 @@ Result<Access> apply_view(Lowering& l, std::string_view op, const Args& args, co
   if (op == "unsqueeze") return unsqueeze(syms, in, args.dim("dim", in.extents.size() + 1));
   if (op == "diagonal") return diagonal(l, args, in, shape);
   if (op == "unfold") return unfold(l, args, in);
-  if (op == "as_strided") return as_strided(l, args, in);
+  if (op == "as_strided") return as_strided(l, args, in, Element::Single);
   if (op == "alias" || op == "detach" || op == "lift_fresh_copy" || op == "view_as_real" ||
       op == "view_as_complex")
     return in;
-  if (op == "real") return part(l, in, 0);
-  if (op == "imag") return part(l, in, 1);
-  DimView view(l, in);
+  if (op == "real") return part_of(syms, in, 0);
+  if (op == "imag") return part_of(syms, in, 1);
+  DimView dims(l, in);
   if (op == "select.int") {
     const std::size_t d = args.dim("dim", in.extents.size());
-    view.fix(d, from_front(l, args.size("index"), in.extents[d]));
-    return view.finish();
+    dims.fix(d, from_front(l, args.size("index"), in.extents[d]));
+    return dims.finish();
   }
   if (op.starts_with("squeeze")) {
-    for (std::size_t d : squeezed(l, args, in)) view.fix(d, syms.constant(0));
-    return view.finish();
+    for (std::size_t d : squeezed(l, args, in)) dims.fix(d, syms.constant(0));
+    return dims.finish();
   }
   return l.unsupported_case(str("no view {}", op));
 }
 
-namespace {
-
-/// Views of complex tensors, by dims of the level 0 tensor: the trailing dim of 2 stays last.
-Result<Access> complex_view(Lowering& l, const Node& node, const Args& args, const Access& in) {
-  Access level0 = in;  // the view of one part, with the part as a free variable
-  const Expr which = level0.vars.back();
-  level0.vars.pop_back();
-  level0.extents.pop_back();
-  const Exprs& shape = l.type(node.outs[0]).shape;
-  Access out = COIL_TRY(apply_view(l, node.op, args, level0, &shape));
-  out.vars.push_back(which);
+/// A view by the dims that `in` has without the parts: the view of one part, which stays a free
+/// variable.
+Result<Access> pair_view(Lowering& l, const View& view, Access in) {
+  const Expr part = in.vars.back();
+  in.vars.pop_back();
+  in.extents.pop_back();
+  Access out = COIL_TRY(single_view(l, view, in));
+  out.vars.push_back(part);
   out.extents.push_back(l.syms.constant(2));
   return out;
 }
 
-bool moves_parts(std::string_view op) {
-  return op == "view_as_real" || op == "view_as_complex" || op == "real" || op == "imag";
+}  // namespace
+
+Element element_after(const View& view) {
+  if (view.op == "view_as_complex") return Element::Pair;
+  return splits_pairs(view.op) ? Element::Single : view.element;
 }
 
-}  // namespace
+Result<Access> apply_view(Lowering& l, const View& view, const Access& in) {
+  if (view.element == Element::Single) {
+    if (view.op == "real") return in;
+    return single_view(l, view, in);
+  }
+  if (view.op == "as_strided") return as_strided(l, view.args, in, Element::Pair);
+  return splits_pairs(view.op) ? single_view(l, view, in) : pair_view(l, view, in);
+}
 
 Status lower_view(Lowering& l, const Node& node, const Args& args) {
   const ValueId self = std::get<ValueId>(node.args.at(0));
-  const Access& in = l.access(self);
-  if (node.op == "real" && !is_complex(l.type(self).dtype)) {
-    l.set(node.outs[0], in);
-    return Ok{};
-  }
-  if (is_complex(l.type(self).dtype) && !moves_parts(node.op)) {
-    l.set(node.outs[0], COIL_TRY(complex_view(l, node, args, in)));
-    return Ok{};
-  }
   const Exprs shape = l.type(node.outs[0]).shape;
-  l.set(node.outs[0], COIL_TRY(apply_view(l, node.op, args, in, &shape)));
+  const View view{node.op, args, element_of(l.type(self)), &shape};
+  l.set(node.outs[0], COIL_TRY(apply_view(l, view, l.access(self))));
   return Ok{};
 }
 

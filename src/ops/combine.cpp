@@ -3,39 +3,10 @@
 #include <limits>
 
 #include "base/check.h"
+#include "ops/combine_builder.h"
 
 namespace coil::ops {
 namespace {
-
-/// Writes a Combine: declares its values, appends instructions, each giving its operand index.
-class Builder {
- public:
-  Builder(std::string_view name, std::vector<DType> values) {
-    combine_.name = name;
-    combine_.values = std::move(values);
-  }
-  u32 left(u32 value = 0) const { return value; }
-  u32 right(u32 value = 0) const { return static_cast<u32>(combine_.values.size()) + value; }
-  u32 add(ScalarOp op, DType dtype, std::vector<u32> operands) {
-    return append({op, dtype, std::move(operands), std::nullopt});
-  }
-  u32 test(ScalarOp op, std::vector<u32> operands) {
-    return add(op, DType::b8, std::move(operands));
-  }
-  u32 constant(const Scalar& value) { return append({ScalarOp::add, value.dtype, {}, value}); }
-  Combine finish(std::vector<Scalar> identity, std::vector<u32> results) {
-    combine_.identity = std::move(identity);
-    combine_.results = std::move(results);
-    return std::move(combine_);
-  }
-
- private:
-  u32 append(RegionInst inst) {
-    combine_.insts.push_back(std::move(inst));
-    return static_cast<u32>(2 * combine_.values.size() + combine_.insts.size() - 1);
-  }
-  Combine combine_;
-};
 
 Scalar number(DType dtype, i64 value) { return Scalar::of_int(dtype, value); }
 
@@ -55,7 +26,7 @@ Scalar largest(DType dtype) {
 /// A combine that is one scalar op.
 Combine single(std::string_view name, ScalarOp op, const Scalar& identity) {
   const DType dtype = identity.dtype;
-  Builder b(name, {dtype});
+  CombineBuilder b(name, {dtype});
   const u32 result = b.add(op, dtype, {b.left(), b.right()});
   return b.finish({identity}, {result});
 }
@@ -70,7 +41,7 @@ Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& wor
   using enum ScalarOp;
   const DType dtype = worst.dtype;
   const bool first = tie == Tie::First;
-  Builder b(name, {dtype, DType::i64});
+  CombineBuilder b(name, {dtype, DType::i64});
   u32 better = b.test(better_op, {b.right(0), b.left(0)});
   u32 equal = b.test(eq, {b.left(0), b.right(0)});
   if (is_float(dtype)) {
@@ -97,7 +68,7 @@ Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& wor
 /// overflow where the product with a zero weight must vanish.
 Combine welford(DType dtype) {
   using enum ScalarOp;
-  Builder b("welford", {dtype, dtype, dtype});
+  CombineBuilder b("welford", {dtype, dtype, dtype});
   const u32 count = b.add(add, dtype, {b.left(2), b.right(2)});
   const u32 one = b.constant(number(dtype, 1));
   const u32 divisor = b.add(max, dtype, {count, one});
@@ -118,7 +89,7 @@ Combine welford(DType dtype) {
 /// inf - inf would be NaN. So log(sum) + m is the logarithm of the sum of exp(x) in every case.
 Combine log_add_exp(DType dtype) {
   using enum ScalarOp;
-  Builder b("logaddexp", {dtype, dtype});
+  CombineBuilder b("logaddexp", {dtype, dtype});
   const u32 top = b.add(max, dtype, {b.left(0), b.right(0)});
   const u32 infinite = b.test(isinf, {top});
   const u32 zero = b.constant(number(dtype, 0));

@@ -180,7 +180,9 @@ Decomposition view_copy_of(std::string_view op);
 std::span<const DecompositionRow> fft_decompositions();
 std::span<const DecompositionRow> stft_decompositions();
 
-/// The row of a core op that has complex operands, or null.
+/// Core ops on the parts of complex numbers.
+std::span<const DecompositionRow> complex_part_decompositions();
+/// The row of a core op that has complex operands or a complex result, or null.
 Decomposition find_complex_decomposition(const Graph& graph, const Node& node);
 /// The row of an op, or null.
 Decomposition find_decomposition(std::string_view op);

@@ -70,7 +70,8 @@ Values reduced_parts(Composite& c) {
 Values cumsum(Composite& c) {
   const ValueId v = converted(c);
   const Arg dim = c.n(c.dim("dim", v));
-  if (!is_complex(c.dtype(v)) || c.ndim(v) == 0) return {c.call("cumsum", {v, dim, None{}})};
+  if (c.ndim(v) == 0) return {c.call("clone", {v})};
+  if (!is_complex(c.dtype(v))) return {c.call("cumsum", {v, dim, None{}})};
   const ValueId out = c.call("cumsum", {c.call("view_as_real", {v}), dim, None{}});
   return {c.call("view_as_complex", {out})};
 }
@@ -80,25 +81,6 @@ Values norm(Composite& c) {
   args[0] = c.call("abs", {converted(c)});
   args[4] = None{};
   return {c.call("linalg_vector_norm", args)};
-}
-
-Values constant_pad(Composite& c) {
-  const Complex* value = std::get_if<Complex>(&c.arg("value"));
-  const auto padded = [&](ValueId part, Arg fill) {
-    return c.call("constant_pad_nd", {part, c.arg("pad"), std::move(fill)});
-  };
-  const Arg real = value ? Arg(value->re) : c.arg("value");
-  const Arg imaginary = value ? value->im : 0.0;
-  const ValueId first = padded(re(c, c.self()), real);
-  return {pair(c, first, padded(im(c, c.self()), imaginary))};
-}
-
-/// Elements picked along a dim: their parts lie in a last dim that is not indexed.
-Values index_select(Composite& c) {
-  const ValueId parts = c.call("view_as_real", {c.self()});
-  const sym::Expr dim = c.n(c.dim("dim", c.self()));
-  if (c.ndim(c.self()) == 0) return {c.call("clone", {c.self()})};
-  return {c.call("view_as_complex", {c.call("index_select", {parts, dim, c.tensor("index")})})};
 }
 
 /// any and all: of whether an element is not 0.
@@ -133,8 +115,6 @@ constexpr DecompositionRow kRows[] = {
     {"mean.dim", reduced_parts},
     {"cumsum", cumsum},
     {"linalg_vector_norm", norm},
-    {"constant_pad_nd", constant_pad},
-    {"index_select", index_select},
     {"any", truth},
     {"any.dim", truth},
     {"any.dims", truth},
@@ -155,9 +135,15 @@ Decomposition find_complex_decomposition(const Graph& graph, const Node& node) {
     if (v.valid() && graph.type(v).is_tensor() && is_complex(graph.type(v).dtype))
       has_complex = true;
   });
+  for (const Arg& arg : node.args) {
+    const DType* dtype = std::get_if<DType>(&arg);
+    has_complex |= std::holds_alternative<Complex>(arg) || (dtype && is_complex(*dtype));
+  }
   if (!has_complex) return nullptr;
-  for (const DecompositionRow& row : kRows)
-    if (row.op == node.op) return row.rewrite;
+  for (std::span<const DecompositionRow> rows :
+       {std::span<const DecompositionRow>(kRows), complex_part_decompositions()})
+    for (const DecompositionRow& row : rows)
+      if (row.op == node.op) return row.rewrite;
   return nullptr;
 }
 

@@ -45,10 +45,13 @@ Values arange(Composite& c) {
 }
 
 Values logspace(Composite& c) {
-  const DType dtype = c.dtype_or("dtype", DType::f32);
-  const ValueId exponents = c.call("linspace", {c.arg("start"), c.arg("end"), c.arg("steps"),
-                                                is_float(dtype) ? dtype : DType::f64});
-  return {c.to(c.call("pow.Scalar", {c.real("base"), exponents}), dtype)};
+  Arg wanted = c.arg("dtype");  // None: that of the ends
+  if (const DType* dtype = std::get_if<DType>(&wanted); dtype && is_int(*dtype))
+    wanted = DType::f64;
+  const ValueId exponents =
+      c.call("linspace", {c.arg("start"), c.arg("end"), c.arg("steps"), wanted});
+  return {c.to(c.call("pow.Scalar", {c.real("base"), exponents}),
+               c.dtype_or("dtype", c.dtype(exponents)))};
 }
 
 Values lift_fresh_copy(Composite& c) { return {c.call("clone", {c.self()})}; }

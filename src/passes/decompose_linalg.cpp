@@ -301,7 +301,7 @@ Values solve_row(Composite& c) {
 }
 Values cholesky_row(Composite& c) {
   const Values out = c.call_all("linalg_cholesky_ex", {c.self(), c.flag("upper"), false});
-  check_info(c, out[1], "linalg.cholesky");
+  check_info(c, out[1], c.op() == "cholesky" ? "cholesky" : "linalg.cholesky");
   return {out[0]};
 }
 Values lu_factor_row(Composite& c) {
@@ -353,6 +353,7 @@ constexpr DecompositionRow kRows[] = {
     {"inverse", inv_row},
     {"linalg_solve", solve_row},
     {"linalg_cholesky", cholesky_row},
+    {"cholesky", cholesky_row},
     {"linalg_lu_factor", lu_factor_row},
     {"linalg_ldl_factor", ldl_factor_row},
     {"linalg_det", linalg_det_row},

@@ -1,4 +1,4 @@
-// Numbers: single ops, lowered and run by the interpreter, against what eager PyTorch gave
+// Numbers: single ops, decomposed, lowered and run by the interpreter, against what eager PyTorch gave
 // (data/make_lower_cases.py). Shapes, dtypes and strides must be eager's; integers must be equal.
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "lower/lower.h"
 #include "ops/scalar.h"
+#include "passes/passes.h"
 #include "target/interp/interp.h"
 
 namespace coil {
@@ -158,6 +159,7 @@ void expect_equal(const Tensor& got, const Tensor& want, double tolerance) {
 
 void run_case(Case& c) {
   SCOPED_TRACE(c.name);
+  c.graph.composites = &composite_rules();
   GraphBuilder builder(c.graph, {}, "y");
   std::vector<ValueId> results;
   try {
@@ -170,7 +172,9 @@ void run_case(Case& c) {
     output.value = results.at(k);
     c.graph.outputs.push_back(output);
   }
-  const Result<LoopProgram> program = lower(c.graph, Options());
+  const Result<Graph> core = decompose(c.graph);
+  ASSERT_TRUE(core.ok()) << core.error().message;
+  const Result<LoopProgram> program = lower(*core, Options());
   ASSERT_TRUE(program.ok()) << program.error().message;
   const Status valid = verify(*program);
   ASSERT_TRUE(valid.ok()) << valid.error().message;

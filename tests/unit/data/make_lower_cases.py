@@ -319,4 +319,21 @@ for dims,scale in (([2],0),([1],2),([0,2],1),([2,1],0)):
     case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-2); case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-1); case('_fft_c2r',Z,dims,scale,Z.shape[dims[-1]])
 for n in (1,2,7,34,37): z=r(2,n,dtype=torch.complex128); case('_fft_c2c',z,[1],0,True); case('_fft_r2c',z.real,[1],2,True); case('_fft_c2r',z[:,:n//2+1],[1],1,n)
 case('_fft_c2c',r(3,1,4,dtype=torch.complex64).expand(3,2,4),[2],0,True); case('_fft_c2c',r(0,3,dtype=torch.complex64),[1],0,True); case('_fft_c2c',r(3,0,dtype=torch.complex64),[1],0,True); case('_fft_r2c',r(2,0,4),[2],0,True)
+# complex numbers: ops that move elements or add them up, and products
+cd=torch.complex128; K=r(3,4,dtype=cd); Kt=r(4,3,dtype=cd).t(); K0=r((),dtype=cd); KV=r(2,5,3,4,dtype=torch.complex64); KI=torch.tensor([[0,2,1,1],[2,2,0,1]]); k1=torch.tensor([3,0,0])
+for t in (K,Kt):
+    case('gather',t,0,KI); case('gather',t,-1,KI); case('scatter.src',t,0,KI,r(2,4,dtype=cd)); case('scatter.value',t,-1,KI,2.5); case('scatter.reduce',t,1,KI,r(2,4,dtype=cd),'add'); case('scatter.value_reduce',t,1,KI,1.5,'add'); case('scatter_add',t,0,KI,r(2,4,dtype=cd))
+    for how in ('sum','mean'): case('scatter_reduce.two',t,1,KI,r(2,4,dtype=cd),how); case('scatter_reduce.two',t,0,KI,r(2,4,dtype=cd),how,False)
+    case('index_select',t,-1,k1); case('index_add',t,1,k1,r(3,3,dtype=cd),2.5); case('index_copy',t,-1,k1[:2],r(3,2,dtype=cd)); case('index_fill.int_Scalar',t,-1,k1,2.0); case('index_fill.int_Tensor',t,1,k1,K0)
+    case('index.Tensor',t,[None,k1]); case('index_put',t,[k1[1:]],r(2,4,dtype=cd),True); case('flip',t,[-1]); case('roll',t,[1,2],[0,-1]); case('roll',t,[5],[]); case('repeat',t,[2,1,2]); case('cat',[t,r(3,2),t],-1); case('cat',[torch.arange(8).view(2,4),t]); case('tril',t,-1); case('triu',t,1); case('constant_pad_nd',t,[1,2,-1,1],3.0)
+    case('prod',t); case('prod.dim_int',t,0); case('prod.dim_int',t,-1,True,torch.complex64); case('cumprod',t,1); case('cumsum',t,-1); case('logsumexp',t,[0]); case('logsumexp',t,[0,1],True); case('logcumsumexp',t,1); case('logaddexp',t,Kt); case('nonzero_static',t.real+t.imag*0,3,ref=lambda t,n:torch.ops.aten.nonzero_static(t,size=n))
+    case('as_strided',t,[2,3],[1,4],1)
+for op,args in (('gather',(0,torch.tensor(0))),('scatter_add',(0,torch.tensor(0),K0)),('index_add',(0,torch.tensor(0),K0)),('index_select',(0,torch.tensor([0]))),('index_fill.int_Scalar',(0,torch.tensor(0),1.5)),('cumsum',(0,)),('cumprod',(0,)),('logcumsumexp',(0,)),('prod',())): case(op,K0,*args)
+case('prod',r(300,dtype=cd)/1.3); case('prod.dim_int',r(70,5,dtype=cd),0); case('prod.dim_int',r(4,3),1,False,torch.complex64); case('cumprod',r(70,dtype=cd),0); case('logsumexp',r(300,dtype=cd)*5,[0]); case('logcumsumexp',r(70,dtype=torch.complex64)*20,0,tol=1e-5); case('prod.dim_int',torch.ones(3,0,dtype=cd),1)
+case('index.Tensor',KV,[k1[1:],None,None,k1[:1]]); case('embedding',r(5,3,dtype=cd),torch.tensor([[0,4],[1,1]])); case('reflection_pad1d',KV[0],[1,2]); case('reflection_pad2d',KV,[1,2,2,1]); case('replication_pad1d',KV[0],[1,2]); case('replication_pad2d',KV,[-1,2,2,1]); case('replication_pad3d',KV,[1,0,2,1,1,1]); case('col2im',r(2,12,12,dtype=cd),[4,5],[2,2],[1,1],[0,0],[1,1])
+for t in (torch.complex64,cd): case('eye',3,t); case('eye.m',2,3,t); case('linspace',0,3,7,t); case('logspace',0,2,5,10.0,t,tol=1e-5)
+sp=torch.complex(torch.tensor([float('inf'),-float('inf'),float('nan'),0.,1.,-float('inf')]),torch.tensor([1.,2.,0.,float('nan'),float('inf'),-1.])); case('logaddexp',sp,sp.flip(0)); case('logaddexp',sp,sp)
+for t in (r(40,dtype=cd),r(40,dtype=torch.complex64)):
+    case('tanh_backward',t,t.flip(0)); case('sigmoid_backward',t,t.flip(0)); case('log1p',t); case('log1p',t/9); case('atanh',t*torch.tensor(1+1e-3j,dtype=t.dtype))
+case('atanh',torch.complex(torch.tensor([-1.,-0.99999,-1.00001,0.9999]),torch.tensor([1e-3,1e-4,1e-3,2e-4])),tol=1e-5); case('log1p',torch.tensor([1e25+1e25j,-1e30j,3e-20+1e-20j]))
 print(count,'cases')
