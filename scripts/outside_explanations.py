@@ -3,7 +3,13 @@
 import re
 
 # A pattern of "REASON: CASES", and what is behind it. The first that fits counts.
-ROWS = []
+ROWS = [
+    ("missing: higher_order::while_loop_stack_output",
+     "It stacks the values of all rounds of a loop: how many there are, which is a size of the result, is known when "
+     "the loop has ended. coil's loops give their last values only."),
+    ("missing: testlib::",
+     "A custom op that has no decomposition is an error by default, which names it; with fallback=\"allow\" torch runs it."),
+]
 
 
 def explanation(reason, cases):

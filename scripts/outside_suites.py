@@ -7,21 +7,16 @@ compared with the program itself. Results are kept in --store, so that a run tha
 Needs the package coil, and expecttest for torch's samples.
 
     python scripts/outside_suites.py                             what is not in the store yet
-    python scripts/outside_suites.py --only '^modules' --again   coil's failures of these once more
+    python scripts/outside_suites.py --only '^modules' --again   failures of these once more
 """
 
-import argparse
 import collections
-import os
-import pathlib
-import re
 import sys
 
 import worker_pool
 from outside_explanations import explanation
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECONDS_A_CASE = 300
+SECONDS_A_CASE = 600
 TITLES = {
     "export": "torch/_export/db: programs with one feature of the language each",
     "hops": "hop_db: higher-order ops, forward",
@@ -88,31 +83,14 @@ def report(rows):
     return "\n".join(out) + "\n"
 
 
-def key_of(row):
-    return (row["suite"], row["case"], row["backend"])
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--only", default="", help="a pattern that 'SUITE CASE' must match")
-    parser.add_argument("--again", action="store_true", help="run coil's failures again")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--store", type=pathlib.Path, default=ROOT / "build/outside_suites.jsonl")
-    parser.add_argument("--report", type=pathlib.Path, default=ROOT / "docs/outside_suites.md")
-    args = parser.parse_args()
-    if args.worker:
+    table = worker_pool.Table("outside_suites", __doc__, ("suite", "case", "backend"))
+    if table.args.worker:
         return worker_pool.serve(run_case)
-    known = worker_pool.read_store(args.store, key_of)
-    if args.again:
-        known = {k: r for k, r in known.items() if k[2] != "coil" or not r["reason"]}
-    tasks = [
+    tasks = (
         {"suite": suite, "case": name, "backend": backend}
-        for suite in TITLES for backend in ("eager", "coil") for name in names_of(suite)
-        if re.search(args.only, f"{suite} {name}")]
-    pool = worker_pool.Pool([sys.executable, __file__, "--worker"], args.jobs, SECONDS_A_CASE, args.store)
-    pool.run([t for t in tasks if key_of(t) not in known])
-    args.report.write_text(report(worker_pool.read_store(args.store, key_of)))
+        for suite in TITLES for backend in ("eager", "coil") for name in names_of(suite))
+    table.args.report.write_text(report(table.run(tasks, SECONDS_A_CASE)))
     return 0
 
 

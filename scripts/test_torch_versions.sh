@@ -6,28 +6,19 @@ cd "$(dirname "$0")/.."
 
 versions=("$@")
 ((${#versions[@]})) || versions=(2.9.1 2.11.0 2.15.0)
-tests=(tests/python/test_torch_compile.py tests/python/test_aliasing.py tests/python/test_dynamic_models.py
-  tests/python/test_training.py)
+tests=(tests/python/test_{torch_compile,aliasing,hops,dynamic_models,training,fallback,random}.py)
 log=build/logs
 mkdir -p "$log"
 
-# TorchVision's releases go with those of torch; for one that is not listed pip chooses.
-vision_of() {
-  case $1 in
-    2.9.1) echo "torchvision==0.24.1" ;;
-    2.11.0) echo "torchvision==0.26.0" ;;
-    *) echo "torchvision" ;;
-  esac
-}
-
-# A wheel of torch for the CPU alone is a tenth of the size, where the index has one.
+# Each release of TorchVision names the one of torch that it goes with: pip finds it. A wheel of torch for the CPU alone
+# is a tenth of the size, where the index has one.
 make_venv() {
   local version=$1 venv=$2
   [[ -f $venv/.done ]] && return
   echo "[torch-versions] $venv: torch $version (up to 5 GB, once)"
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
   local pip=("$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input)
-  local packages=("torch==$version" "$(vision_of "$version")" transformers pytest numpy)
+  local packages=("torch==$version" torchvision transformers pytest numpy)
   if ! { "${pip[@]}" "torch==$version+cpu" "${packages[@]:1}" || "${pip[@]}" "${packages[@]}"; } \
     >"$log/pip-$version.log" 2>&1 </dev/null; then
     tail -n 20 "$log/pip-$version.log" >&2

@@ -4,17 +4,55 @@ A task is a flat dict. Its result is a row: the task and what the worker adds, w
 passed. A run that was stopped goes on where it was; a worker that hangs or dies costs its own task alone.
 """
 
+import argparse
 import json
 import logging
 import os
+import pathlib
 import queue
+import re
 import selectors
 import subprocess
 import sys
 import threading
 import time
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 START_S = 300
+
+
+class Table:
+    """A script that keeps rows in build/NAME.jsonl, and writes docs/NAME.md of them. A task is known by its
+    values of the fields `key`."""
+
+    def __init__(self, name, doc, key):
+        self.key = key
+        parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+        parser.add_argument("--only", default="", help=f"a pattern that '{' '.join(key).upper()}' must match")
+        parser.add_argument("--again", action="store_true", help="run failures again")
+        parser.add_argument("--jobs", type=int, default=os.cpu_count())
+        parser.add_argument("--store", type=pathlib.Path, default=ROOT / f"build/{name}.jsonl")
+        parser.add_argument("--report", type=pathlib.Path, default=ROOT / f"docs/{name}.md")
+        self.args = parser.parse_args()
+
+    def key_of(self, row):
+        return tuple(row[field] for field in self.key)
+
+    def rows(self):
+        return read_store(self.args.store, self.key_of)
+
+    def wanted(self, tasks):
+        """Those that the options ask for, and whose rows are not there."""
+        known = {k for k, row in self.rows().items() if not (self.args.again and row["reason"])}
+        tasks = [t for t in tasks if re.search(self.args.only, " ".join(self.key_of(t)))]
+        return [t for t in tasks if self.key_of(t) not in known]
+
+    def run(self, tasks, seconds):
+        """Runs what is wanted, each with this limit; all rows by key."""
+        command = [sys.executable, sys.argv[0], "--worker"]
+        Pool(command, self.args.jobs, seconds, self.args.store).run(self.wanted(tasks))
+        return self.rows()
 
 
 def serve(run):
@@ -93,19 +131,19 @@ class Pool:
         self.lock = threading.Lock()
         self.pending, self.total, self.done, self.failures = queue.SimpleQueue(), 0, 0, 0
 
-    def run(self, tasks, every=50):
-        """Runs them all; says how far it is after each `every` of them."""
+    def run(self, tasks):
+        """Runs them all, and says twenty times how far it is."""
         self.store.parent.mkdir(parents=True, exist_ok=True)
         self.total = len(tasks)
         for task in tasks:
             self.pending.put(task)
-        threads = [threading.Thread(target=self.work, args=(every,)) for _ in range(self.jobs)]
+        threads = [threading.Thread(target=self.work) for _ in range(self.jobs)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def work(self, every):
+    def work(self):
         worker = Worker(self.command)
         while True:
             try:
@@ -115,13 +153,13 @@ class Pool:
                 return
             row = worker.run(task, self.seconds)
             with self.lock:
-                self.keep(row, every)
+                self.keep(row)
 
-    def keep(self, row, every):
+    def keep(self, row):
         with self.store.open("a") as out:
             out.write(json.dumps(row) + "\n")
         self.done += 1
         self.failures += bool(row["reason"])
-        if self.done % every == 0 or self.done == self.total:
+        if self.done * 20 // self.total != (self.done - 1) * 20 // self.total:
             text = f"{self.done} of {self.total}, {self.failures} failed"
             print(f"[{self.store.stem}] {text}", file=sys.stderr, flush=True)

@@ -40,9 +40,40 @@ def grouped_attention(query, key, value, *args, **words):
     return aten._scaled_dot_product_flash_attention_for_cpu.default(query, key, value, *args, **words)
 
 
+LSTM = 2  # a kind of layer of oneDNN's
+
+
+def rnn_layer(
+    x, input_weight, weight, input_bias, bias, h, c, reverse, batch_sizes, mode, hidden_size, num_layers,
+    has_biases, bidirectional, batch_first, train,
+):  # fmt: skip
+    """An LSTM without gradients, as torch hands it to oneDNN: one layer, one direction, time first."""
+    from torch._higher_order_ops.scan import scan_op
+
+    if mode != LSTM or num_layers != 1 or bidirectional or batch_first or batch_sizes or train:
+        return NotImplemented
+    gates = x @ input_weight.t()
+    if has_biases:
+        gates = gates + (input_bias + bias)
+
+    def step(h, c, from_x, weight):
+        i, f, g, o = (from_x + h @ weight.t()).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        return [h, c, h.clone()]
+
+    gates = gates.flip(0) if reverse else gates
+    h, c, y = scan_op(step, [h[0].clone(), c[0].clone()], [gates], (weight,))
+    y = y.flip(0) if reverse else y
+    return y, h.unsqueeze(0), c.unsqueeze(0), torch.empty(0, dtype=torch.uint8, device=x.device)
+
+
 def formulas():
     """Decompositions by op."""
-    table = {aten._efficientzerotensor.default: efficient_zero_tensor}
+    table = {
+        aten._efficientzerotensor.default: efficient_zero_tensor,
+        aten.mkldnn_rnn_layer.default: rnn_layer,
+    }
     for n in (1, 2, 3):
         op = getattr(aten, f"replication_pad{n}d_backward").default
         table[op] = replication_pad_backward(n)

@@ -181,4 +181,5 @@ EXPANSIONS = {
     "strict_mode": lambda graph, operands: graph(*operands),
     "hints_wrapper": lambda graph, args, kwargs, hints: graph(*args, **kwargs),
     "run_const_graph": lambda graph, operands: graph(*operands),
+    "flex_gemm": lambda op, graph, operands, settings, options: graph(*operands),
 }

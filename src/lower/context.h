@@ -97,8 +97,6 @@ class Lowering {
 Status lower_nodes(Lowering& l);
 void lower_inputs(Lowering& l);
 Status lower_outputs(Lowering& l);
-/// Lowers a subgraph and appends it to `l.program.subprograms`; gives its number.
-Result<u32> lower_subgraph(Lowering& l, u32 subgraph);
 /// Marks what depends on constants alone.
 void mark_init(LoopProgram& program);
 

@@ -49,12 +49,44 @@ Result<std::vector<BufferId>> operand_buffers(Lowering& l, const std::vector<Val
   return out;
 }
 
-Result<Control> begin_control(Lowering& l, const Node& node) {
+/// Buffers of which a sub-program sees one slice each, at `step`: as its inputs from `first` on.
+struct Slices {
+  std::size_t first = 0;
+  std::vector<BufferId> of;
+  Expr step;
+};
+
+/// The inputs that stand for slices become inputs for the whole buffers, seen at the step.
+void see_slices(Lowering& inner, const Table<BufferId, Buffer>& outer, const Slices& slices) {
+  for (std::size_t k = 0; k < slices.of.size(); ++k) {
+    const ValueId value = inner.graph.inputs.at(slices.first + k).value;
+    Access slice = inner.access(value);
+    Buffer& input = inner.program.buffers[slice.buffer];
+    input.shape = outer[slices.of[k]].shape;
+    input.layout = outer[slices.of[k]].layout;
+    slice.index.insert(slice.index.begin(), slices.step);
+    inner.set(value, std::move(slice));
+  }
+}
+
+/// Lowers a subgraph and appends it to `l.program.subprograms`; gives its number.
+Result<u32> lower_subgraph(Lowering& l, u32 subgraph, const Slices& slices) {
+  Lowering inner(l.graph.subgraphs.at(subgraph), l.facts, l.unsupported);
+  inner.is_inner = true;
+  lower_inputs(inner);
+  see_slices(inner, l.program.buffers, slices);
+  COIL_TRY(lower_nodes(inner));
+  COIL_TRY(lower_outputs(inner));
+  l.program.subprograms.push_back(std::move(inner.program));
+  return static_cast<u32>(l.program.subprograms.size() - 1);
+}
+
+Result<Control> begin_control(Lowering& l, const Node& node, const Slices& slices = {}) {
   Control c;
   c.name = l.fresh_body_name(l.name());
   c.from = node.outs;
   c.locs = l.locs();
-  for (u32 graph : node.subgraphs) c.programs.push_back(COIL_TRY(lower_subgraph(l, graph)));
+  for (u32 graph : node.subgraphs) c.programs.push_back(COIL_TRY(lower_subgraph(l, graph, slices)));
   return c;
 }
 
@@ -111,59 +143,18 @@ Status lower_while(Lowering& l, const Node& node) {
   return Ok{};
 }
 
-namespace {
-
-/// The inputs of a scan's sub-program that stand for one slice each of xs become inputs for the
-/// whole of xs, read at the step.
-void read_slices(Lowering& l, LoopProgram& body, std::size_t first, const std::vector<BufferId>& xs,
-                 Expr step) {
-  for (std::size_t k = 0; k < xs.size(); ++k) {
-    const BufferId slice = body.inputs.at(first + k).buffer;
-    const Buffer whole = l.program.buffers[xs[k]];
-    Buffer& input = body.buffers[slice];
-    input.shape = whole.shape;
-    input.layout = whole.layout;
-    const auto at_step = [&](Exprs& index) { index.insert(index.begin(), step); };
-    for (Body& b : body.bodies)
-      for (Inst& inst : b.insts)
-        if (inst.buffer == slice) at_step(inst.index);
-    for (Structured& s : body.structured)
-      for (Access& a : s.inputs)
-        if (a.buffer == slice) at_step(a.index);
-  }
-}
-
-/// Whether a slice is used otherwise than by loads: whole, by control flow, as a start or an
-/// output.
-bool used_whole(const LoopProgram& body, BufferId buffer) {
-  for (const Control& c : body.controls)
-    for (const auto* list : {&c.carried, &c.operands})
-      for (BufferId b : *list)
-        if (b == buffer) return true;
-  for (const Buffer& b : body.buffers)
-    if (b.starts == buffer) return true;
-  for (const ProgramOutput& o : body.outputs)
-    if (o.buffer == buffer) return true;
-  return false;
-}
-
-}  // namespace
-
 Status lower_scan(Lowering& l, const Node& node) {
-  Control c = COIL_TRY(begin_control(l, node));
   const std::vector<ValueId> init = list(node.args.at(0)), xs = list(node.args.at(1));
   if (xs.empty()) return l.unsupported_case("a scan over nothing");
   std::size_t number = 0;
   const Expr extent = l.type(xs[0]).shape.at(0);
   const Expr step = fresh_var(l.syms, "t", sym::Role::Step, extent);
+  const std::vector<BufferId> carried = COIL_TRY(operand_buffers(l, init, number));
+  const std::vector<BufferId> sliced = COIL_TRY(operand_buffers(l, xs, number));
+  Control c = COIL_TRY(begin_control(l, node, {init.size(), sliced, step}));
   c.kind = For{step, extent};
-  c.carried = COIL_TRY(operand_buffers(l, init, number));
-  c.operands = COIL_TRY(operand_buffers(l, xs, number));
-  LoopProgram& body = l.program.subprograms.at(c.programs[0]);
-  for (std::size_t k = 0; k < xs.size(); ++k)
-    if (used_whole(body, body.inputs.at(init.size() + k).buffer))
-      return l.unsupported_case("a slice that is used whole inside");
-  read_slices(l, body, init.size(), c.operands, step);
+  c.carried = carried;
+  c.operands = sliced;
   for (BufferId extra : COIL_TRY(operand_buffers(l, list(node.args.at(2)), number)))
     c.operands.push_back(extra);
   add_results(l, node, c);

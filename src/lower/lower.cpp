@@ -137,16 +137,6 @@ Status lower_nodes(Lowering& l) {
   return Ok{};
 }
 
-Result<u32> lower_subgraph(Lowering& l, u32 subgraph) {
-  Lowering inner(l.graph.subgraphs.at(subgraph), l.facts, l.unsupported);
-  inner.is_inner = true;
-  lower_inputs(inner);
-  COIL_TRY(lower_nodes(inner));
-  COIL_TRY(lower_outputs(inner));
-  l.program.subprograms.push_back(std::move(inner.program));
-  return static_cast<u32>(l.program.subprograms.size() - 1);
-}
-
 }  // namespace lowering
 
 namespace {

@@ -1,4 +1,4 @@
-"""Backward formulas that neither torch's core table nor coil has: compiled, beside eager."""
+"""Formulas of ops that neither torch's core table nor coil has: compiled, beside eager."""
 
 import pytest
 
@@ -35,3 +35,15 @@ def test_replication_pad_backward(shape, padding, dtype):
     expected = gradient(padded, x.double())
     tolerance = {"rtol": 1.6e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}
     torch.testing.assert_close(found, expected.to(dtype), **tolerance)
+
+
+@pytest.mark.parametrize("settings", [{}, {"bidirectional": True, "num_layers": 2, "batch_first": True}, {"bias": False}])
+def test_lstm_without_gradients(settings):
+    model, x = torch.nn.LSTM(5, 7, **settings).eval(), torch.randn(6, 3, 5)
+    state = [torch.randn(settings.get("num_layers", 1) * (1 + ("bidirectional" in settings)), n, 7) for n in (3, 6)]
+    state = state[settings.get("batch_first", False)]
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        compiled = torch.compile(model, backend="coil", fullgraph=True)
+        for args in ((x,), (x, (state, -state))):
+            found, expected = (torch.utils._pytree.tree_leaves(m(*args)) for m in (compiled, model))
+            torch.testing.assert_close(found, expected)
