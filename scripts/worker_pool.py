@@ -96,7 +96,7 @@ class Pool:
     def run(self, tasks, every=50):
         """Runs them all; says how far it is after each `every` of them."""
         self.store.parent.mkdir(parents=True, exist_ok=True)
-        self.total = len(tasks)
+        self.total, self.done, self.failures = len(tasks), 0, 0
         for task in tasks:
             self.pending.put(task)
         threads = [threading.Thread(target=self.work, args=(every,)) for _ in range(self.jobs)]
