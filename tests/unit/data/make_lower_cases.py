@@ -319,4 +319,12 @@ for dims,scale in (([2],0),([1],2),([0,2],1),([2,1],0)):
     case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-2); case('_fft_c2r',Z,dims,scale,2*Z.shape[dims[-1]]-1); case('_fft_c2r',Z,dims,scale,Z.shape[dims[-1]])
 for n in (1,2,7,34,37): z=r(2,n,dtype=torch.complex128); case('_fft_c2c',z,[1],0,True); case('_fft_r2c',z.real,[1],2,True); case('_fft_c2r',z[:,:n//2+1],[1],1,n)
 case('_fft_c2c',r(3,1,4,dtype=torch.complex64).expand(3,2,4),[2],0,True); case('_fft_c2c',r(0,3,dtype=torch.complex64),[1],0,True); case('_fft_c2c',r(3,0,dtype=torch.complex64),[1],0,True); case('_fft_r2c',r(2,0,4),[2],0,True)
+# what has no elements to index with, ranges of whole numbers, gradients of antialiased resampling
+torch.manual_seed(1)
+for d in (torch.uint8,torch.float32): case('gather',f,0,torch.empty(0,*f.shape[1:]).to(d)); case('scatter_add',f,0,torch.empty(0,*f.shape[1:]).to(d),f)
+for start,end,steps in ((4.3,-3,50),(12.13,-14.3,59),(-7,15.9,1),(-2.5,7,8)): case('linspace',start,end,steps,torch.int64); case('linspace',abs(start),abs(end),steps,torch.uint8)
+case('arange.start_step',0.5,5,1.5,torch.int64); case('arange.start_step',2.9,-5.5,-1.7,torch.int32); case('arange.start_step',False,True,True,torch.float32)
+for op in ('_upsample_bilinear2d_aa_backward','_upsample_bicubic2d_aa_backward'):
+    for sizes in ([4,15],[9,3],[9,10],[20,7]): case(op,r(2,3,*sizes),sizes,[2,3,9,10],False,tol=1e-5); case(op,r(2,3,*sizes).double(),sizes,[2,3,9,10],True,tol=1e-5)
+    case(op,r(2,3,5,14).to(memory_format=torch.channels_last),[5,14],[2,3,9,10],False,0.6,1.4,tol=1e-5); case(op,r(2,3,5,14).bfloat16(),[5,14],[2,3,9,10],False)
 print(count,'cases')
