@@ -211,6 +211,10 @@ CASES = [
     ("histc", f(7), 5), ("histc", f(2, 3, dtype=half), 4, 0, 1), ("histogram.bin_ct", f(7), 5), ("histogram.bins_tensor", f(7), f(4).sort()[0]),
     ("_histogramdd_from_bin_cts", f(7, 2), [3, 4]), ("_histogramdd_bin_edges", f(7, 2), [3, 4]),
     ("_trilinear", f(2, 3), f(5, 3, 4), f(2, 4), [1, 3], [0], [1, 2], [2, 3]), ("_trilinear", i(2, 3), i(2, 3), i(3), [], [], [0], [1]), ("addbmm", i(3, 5), i(2, 3, 4), i(2, 4, 5)),
+    ("addbmm", i(3, 5), i(2, 3, 4), i(2, 4, 5), 0.6, 2.7), ("addmv", i(3), i(3, 4), i(4), 1.5, 0.2), ("logspace", 0, 3.7, 9, 2.5, torch.int64),
+    *((f"{op}.{kind}", a, b, 5) for op in ("linspace", "logspace") for kind, a, b in (
+        ("Tensor_Tensor", torch.tensor(0.5), torch.tensor(2)), ("Tensor_Scalar", torch.tensor(0.5), 2), ("Scalar_Tensor", 1, torch.tensor(2.5)))),
+    ("bucketize.Scalar", 2, f(4)), ("searchsorted.Scalar", f(4), 0.5, True), ("embedding_renorm", f(5, 4), i(2, 3), 0.5, 2.0), ("linalg_matrix_exp", f(2, 3, 3, dtype=half)),
     ("_batch_norm_with_update_functional", f(2, 3, 4), f(3), f(3), f(3), f(3), 0.1, 1e-5), ("native_batch_norm", f(2, 3, 4, dtype=half), None, None, None, None, True, 0.1, 1e-5),
     ("native_batch_norm", f(2, 3, 4, dtype=half), f(3), f(3), f(3), f(3), True, 0.1, 1e-5),
     ("matrix_exp", f(2, 3, 3)), ("det", f(3, 3)), ("slogdet", f(3, 3)), ("inverse", f(3, 3)), ("linalg_eigvals", f(2, 3, 3)),

@@ -94,8 +94,9 @@ class Hops:
     def run(self, name, backend):
         import op_coverage
 
-        task = {"op": name, "dtype": "float32", "backend": backend, "full": True, "backward": self.backward}
-        return op_coverage.run_pair(self.ops(), task)[1]
+        task = {"op": name, "dtype": "float32", "backend": backend, "full": True, "backward": self.backward,
+                "fullgraph": True}
+        return op_coverage.run_pair(self.ops(), task)["reason"]
 
 
 class Modules:

@@ -134,7 +134,7 @@ class Pool:
     def run(self, tasks):
         """Runs them all, and says twenty times how far it is."""
         self.store.parent.mkdir(parents=True, exist_ok=True)
-        self.total = len(tasks)
+        self.total, self.done, self.failures = len(tasks), 0, 0
         for task in tasks:
             self.pending.put(task)
         threads = [threading.Thread(target=self.work) for _ in range(self.jobs)]

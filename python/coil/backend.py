@@ -8,6 +8,7 @@ from coil.decompositions import decompositions
 from coil.freezing import compile_frozen
 from coil.options import from_torch
 from coil.randomness import give_keys
+from coil.whole_ops import kept_whole
 
 
 def coil(gm, example_inputs, *, mode=None, options=None, name=None):
@@ -52,4 +53,5 @@ def compile_both(gm, example_inputs, options, watch=None):
         decompositions=decompositions,
         keep_inference_input_mutations=True,
     )
-    return backend(gm, example_inputs)
+    with kept_whole():
+        return backend(gm, example_inputs)

@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
+from coil.bounds import unbounded_symbols
 from coil.errors import CompileError
 from coil.randomness import keyed
 
@@ -56,6 +57,7 @@ class Document:
         self.ranges = {}
         self.exprs = {}  # SymPy expression to JSON
         self.bound = bound_symbols(module)
+        self.unbounded = unbounded_symbols(module)
         writer = GraphWriter(self, module, self.frozen)
         self.graph = writer.write()
         self.passed = writer.passed
@@ -100,6 +102,8 @@ class Document:
         low = high = None
         if bounds is not None and bounds.is_int:
             low, high = (int(b) if b.is_Integer else None for b in (bounds.lower, bounds.upper))
+        if symbol in self.unbounded:
+            high = None
         self.ranges[name] = {"min_val": low, "max_val": high}
 
     def tensor_meta(self, tensor):

@@ -83,7 +83,10 @@ Result<double> fixed_number(const Call& call, const Arg& number) {
 
 Result<Types> arange(const Call& call) {
   const auto number = [&](std::string_view name, i64 otherwise) {
-    return call.schema.arg_index(name) >= 0 ? call.arg(name) : Arg(call.number(otherwise));
+    const Arg given =
+        call.schema.arg_index(name) >= 0 ? call.arg(name) : Arg(call.number(otherwise));
+    const bool* flag = std::get_if<bool>(&given);
+    return flag != nullptr ? Arg(call.number(*flag)) : given;
   };
   if (is_complex(call.dtype("dtype", DType::i64))) return call.fail("has no complex form");
   const Arg start = number("start", 0);
@@ -174,7 +177,13 @@ constexpr RuleRow kRules[] = {
     {"arange.start", arange},
     {"arange.start_step", arange},
     {"linspace", linspace},
+    {"linspace.Tensor_Tensor", linspace},
+    {"linspace.Tensor_Scalar", linspace},
+    {"linspace.Scalar_Tensor", linspace},
     {"logspace", linspace},
+    {"logspace.Tensor_Tensor", linspace},
+    {"logspace.Tensor_Scalar", linspace},
+    {"logspace.Scalar_Tensor", linspace},
     {"eye", eye},
     {"eye.m", eye},
 };

@@ -36,6 +36,13 @@ Result<const Type*> index_of(const Call& call) {
   return &index;
 }
 
+/// The same of gather and scatter: one that has no elements may be of any dtype.
+Result<const Type*> index_or_nothing(const Call& call) {
+  const Type& index = call.tensor("index");
+  if (known_value(call.graph, numel(call.syms, index.shape), 0)) return &index;
+  return index_of(call);
+}
+
 Result<Types> embedding(const Call& call) {
   const Type& weight = call.tensor("weight");
   const Type& indices = call.tensor("indices");
@@ -165,7 +172,7 @@ bool ranks_agree(const Type& a, const Type& b) {
 }
 
 Result<Types> gather(const Call& call) {
-  const Type& index = *COIL_TRY(index_of(call));
+  const Type& index = *COIL_TRY(index_or_nothing(call));
   COIL_TRY(call.dim("dim", call.self().ndim()));
   if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
@@ -178,7 +185,7 @@ Result<Types> take(const Call& call) {
 }
 
 Result<Types> scatter(const Call& call) {
-  const Type& index = *COIL_TRY(index_of(call));
+  const Type& index = *COIL_TRY(index_or_nothing(call));
   if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
                      text(call.syms, call.self()));
@@ -242,7 +249,7 @@ Result<Types> nonzero_static(const Call& call) {
 /// As many elements as the repeats add up to.
 Result<Types> repeat_interleave(const Call& call) {
   const Type& repeats = call.tensor("repeats");
-  if (!is_index_dtype(repeats.dtype) || repeats.ndim() != 1)
+  if (!is_int(repeats.dtype) || is_bool(repeats.dtype) || repeats.ndim() != 1)
     return call.fail("repeats are {}", text(call.syms, repeats));
   const sym::Expr size = call.has("output_size") ? call.integer("output_size")
                                                  : data_variable(call.graph, {0, sym::kMaxInt});
@@ -297,8 +304,24 @@ Result<Types> bucketize(const Call& call) {
   return Types{call.contiguous(dtype, call.tensor("self").shape)};
 }
 
+/// The place of one number.
+Result<Types> bucketize_number(const Call& call) {
+  const std::string_view among = call.base() == "bucketize" ? "boundaries" : "sorted_sequence";
+  if (call.tensor(among).ndim() != 1) return call.fail("{} must have one dim", among);
+  return Types{call.contiguous(call.flag("out_int32") ? DType::i32 : DType::i64, {})};
+}
+
+Result<Types> embedding_renorm(const Call& call) {
+  if (call.self().ndim() != 2)
+    return call.fail("self must be a matrix, not {}", text(call.syms, call.self()));
+  const DType indices = call.tensor("indices").dtype;
+  if (!is_index_dtype(indices)) return call.fail("indices are {}", name(indices));
+  return preserved(call);
+}
+
 constexpr RuleRow kRules[] = {
     {"embedding", embedding},
+    {"embedding_renorm", embedding_renorm},
     {"index.Tensor", index},
     {"_unsafe_index.Tensor", index},
     {"index_put", index_put},
@@ -334,7 +357,9 @@ constexpr RuleRow kRules[] = {
     {"argsort.stable", argsort},
     {"topk", topk},
     {"bucketize.Tensor", bucketize},
+    {"bucketize.Scalar", bucketize_number},
     {"searchsorted.Tensor", bucketize},
+    {"searchsorted.Scalar", bucketize_number},
 };
 
 }  // namespace

@@ -178,9 +178,17 @@ Result<Types> svd(const Call& call) {
   return out;
 }
 
+/// Halves too: eager multiplies them as they are.
 Result<Types> matrix_exp(const Call& call) {
-  const Matrices a = COIL_TRY(squares(call, "self"));
-  return Types{call.contiguous(a.dtype, a.shape())};
+  const Type& self = call.self();
+  if (!is_narrow_float(self.dtype)) {
+    const Matrices a = COIL_TRY(squares(call, "self"));
+    return Types{call.contiguous(a.dtype, a.shape())};
+  }
+  if (self.ndim() < 2)
+    return call.fail("self must have at least 2 dims, not {}", text(call.syms, self));
+  COIL_TRY(sizes_agree(call, self.shape[self.ndim() - 2], self.shape.back()));
+  return Types{call.contiguous(self.dtype, self.shape)};
 }
 
 constexpr RuleRow kRules[] = {

@@ -212,6 +212,12 @@ Result<Types> upsample_backward(const Call& call) {
   return Types{resized(call, gradient, Sizes(shape.begin() + 2, shape.end()))};
 }
 
+/// The one whose result is contiguous whatever the gradient's layout is.
+Result<Types> contiguous_upsample_backward(const Call& call) {
+  const Types out = COIL_TRY(upsample_backward(call));
+  return Types{call.contiguous(out[0].dtype, out[0].shape)};
+}
+
 Result<Types> grid_sampler_backward(const Call& call) {
   const Type& input = call.tensor("input");
   const Type& grid = call.tensor("grid");
@@ -289,6 +295,8 @@ constexpr RuleRow kRules[] = {
     {"upsample_bilinear2d_backward", upsample_backward},
     {"upsample_trilinear3d_backward", upsample_backward},
     {"upsample_bicubic2d_backward", upsample_backward},
+    {"_upsample_bilinear2d_aa_backward", upsample_backward},
+    {"_upsample_bicubic2d_aa_backward", contiguous_upsample_backward},
     {"grid_sampler_2d_backward", grid_sampler_backward},
     {"grid_sampler_3d_backward", grid_sampler_backward},
     {"fractional_max_pool2d", fractional_pool<2>},

@@ -61,7 +61,8 @@ Status lower_empty(Lowering& l, const Node&, const Args&) {
   return Ok{};
 }
 
-/// start + i * step: in integers for integer results of integer arguments, else in f64, as eager.
+/// start + i * step: in integers for integer results, whose arguments lose their fractions, and for
+/// integer arguments; else in f64, as eager.
 Status lower_arange(Lowering& l, const Node& node, const Args& args) {
   sym::Arena& syms = l.syms;
   const DType result = l.type(node.outs[0]).dtype;
@@ -69,11 +70,13 @@ Status lower_arange(Lowering& l, const Node& node, const Args& args) {
   const Arg& start = args.has("start") ? args["start"] : zero;
   const Arg& step = args.has("step") ? args["step"] : one;
   return fill(l, [&](BodyBuilder& b, const Exprs& at) {
-    if (is_integral(start) && is_integral(step)) {
-      const auto as_expr = [&](const Arg& arg) {
-        const auto* flag = std::get_if<bool>(&arg);
-        return flag ? syms.constant(*flag) : std::get<Expr>(arg);
-      };
+    const auto as_expr = [&](const Arg& arg) {
+      const auto* flag = std::get_if<bool>(&arg);
+      const auto* number = std::get_if<double>(&arg);
+      if (flag || number) return syms.constant(flag ? *flag : static_cast<i64>(*number));
+      return std::get<Expr>(arg);
+    };
+    if (is_int(result) || (is_integral(start) && is_integral(step))) {
       return b.value(syms.add(as_expr(start), syms.mul(at[0], as_expr(step))),
                      compute_dtype(result));
     }
@@ -83,20 +86,34 @@ Status lower_arange(Lowering& l, const Node& node, const Args& args) {
   });
 }
 
-/// Counted from the nearer end, as eager, so that both ends are exact.
+/// An end of a range as a double: of integers, without its fraction.
+Val end_of_range(BodyBuilder& b, const Arg& arg, DType result) {
+  const Val end = scalar_value(b, arg, DType::f64);
+  return is_integral(arg) ? end : b.cast(b.cast(end, result), DType::f64);
+}
+
+/// Counted from the nearer end, as eager, so that both ends are exact. Integers are what
+/// is left of an f64 without its fraction, and that is rounded once.
 Status lower_linspace(Lowering& l, const Node& node, const Args& args) {
   sym::Arena& syms = l.syms;
   const DType result = compute_dtype(l.type(node.outs[0]).dtype);
   const DType dtype = is_float(result) ? result : DType::f64;
   const Expr steps = args.size("steps");
   return fill(l, [&](BodyBuilder& b, const Exprs& at) {
-    const Val start = scalar_value(b, args["start"], dtype),
-              end = scalar_value(b, args["end"], dtype);
+    const bool whole = is_int(result);
+    const Val start =
+        whole ? end_of_range(b, args["start"], result) : scalar_value(b, args["start"], dtype);
+    const Val end =
+        whole ? end_of_range(b, args["end"], result) : scalar_value(b, args["end"], dtype);
     if (syms.is_const(steps, 1)) return b.cast(start, result);
     const Expr last = syms.sub(steps, syms.constant(1));
     const Val step = b.div(b.sub(end, start), b.value(last, dtype));
-    const Val from_start = b.add(start, b.mul(step, b.value(at[0], dtype)));
-    const Val from_end = b.sub(end, b.mul(step, b.value(syms.sub(last, at[0]), dtype)));
+    const auto moved = [&](Val from, Val by, Val count) {
+      return whole ? b.op(ScalarOp::fma, {by, count, from}) : b.add(from, b.mul(by, count));
+    };
+    const Val back = b.op(ScalarOp::neg, {step});
+    const Val from_start = moved(start, step, b.value(at[0], dtype));
+    const Val from_end = moved(end, back, b.value(syms.sub(last, at[0]), dtype));
     const Val first_half = b.test(syms.lt(at[0], syms.floordiv(steps, syms.constant(2))));
     return b.cast(b.where(first_half, from_start, from_end), result);
   });

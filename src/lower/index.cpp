@@ -15,7 +15,10 @@ using ops::ScalarOp;
 /// The checked index that `indices` holds at `at`.
 Expr load_index(BodyBuilder& b, const Access& indices, std::span<const Expr> at, Expr extent,
                 IndexPolicy policy) {
-  return b.index(b.load(indices, at), extent, policy);
+  const Val v = b.load(indices, at);
+  // One without elements may have another dtype.
+  const bool is_index = b.dtype(v) == DType::i64 || b.dtype(v) == DType::i32;
+  return b.index(is_index ? v : b.cast(v, DType::i64), extent, policy);
 }
 
 /// The result buffer of the present node, which begins as `base`.

@@ -30,7 +30,8 @@ bool takes_complex(LowerFn lower);
   X(index_add) X(index_copy) X(index_fill) X(nonzero) X(item) X(cat) X(constant_pad) X(flip) \
   X(roll) X(repeat) X(reflection_pad) X(replication_pad) X(tril) X(triu) X(full) X(empty) \
   X(arange) X(linspace) X(eye) X(max_pool) X(avg_pool) X(adaptive_avg_pool) \
-  X(adaptive_max_pool) X(upsample) X(upsample_antialias) X(upsample_backward) X(grid_sampler) \
+  X(adaptive_max_pool) X(upsample) X(upsample_antialias) X(upsample_backward) \
+  X(upsample_antialias_backward) X(grid_sampler) \
   X(sort) X(topk) X(lstm) X(gru) X(rnn) X(fft) X(random_bits) X(cholesky) X(lu_factor) \
   X(lu_unpack) X(lu_solve) X(solve_triangular) X(ldl_factor) X(ldl_solve) X(qr) X(reflectors) \
   X(eigh) X(eig) X(svd) X(matrix_exp) X(logcumsumexp) X(frexp) X(grid_sampler_backward) \

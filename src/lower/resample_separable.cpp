@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "lower/pool.h"
 #include "lower/resample.h"
 #include "lower/tree.h"
 
@@ -177,9 +178,68 @@ void fixed_pass(Lowering& l, const Pass& pass, DType dtype) {
 
 }  // namespace
 
+namespace {
+
+/// How wide a filter is, in elements of an image that keeps its size.
+i64 filter_width(const Node& node) { return node.op.find("cubic") != std::string::npos ? 4 : 2; }
+
+/// Adds each element of `from` to those along the dim that it was made of, times their weights.
+void spread_pass(Lowering& l, const Pass& pass, DType dtype) {
+  BodyBuilder b(l, l.fresh_body_name(l.name()));
+  const Exprs at = b.dims(pass.from.extents);
+  const Exprs tap = {at[pass.dim], b.dim(pass.table.window)};
+  const Val weight = b.load(pass.table.weights, tap), zero = b.constant(dtype, 0);
+  const Val term = b.mul(b.cast(b.load(pass.from, at), dtype), weight);
+  Exprs point = at;
+  point[pass.dim] = b.index(b.load(pass.table.places, tap),
+                            l.program.buffers[pass.to].shape[pass.dim], IndexPolicy::Clamp);
+  const Val absent = b.op(ScalarOp::eq, {weight, zero});
+  b.store_combining(StoreCombine::Sum, pass.to, point, b.where(absent, zero, term));
+  b.finish();
+}
+
+/// A temporary that sums begin in.
+BufferId zeros(Lowering& l, DType dtype, const Exprs& shape) {
+  const BufferId start = l.temp("start", dtype, shape), sums = l.temp("sums", dtype, shape);
+  l.fill(start, 0, l.fresh_body_name(str("{}.start", l.name())));
+  l.program.buffers[sums].starts = start;
+  return sums;
+}
+
+}  // namespace
+
+/// The passes of the op itself, each transposed, in the other order.
+Status lower_upsample_antialias_backward(Lowering& l, const Node& node, const Args& args) {
+  Access from = l.access(args.tensor("grad_output"));
+  const DType dtype = compute_dtype(l.dtype_of(from));
+  if (!is_float(dtype)) return l.unsupported_case("integer images");
+  Access in;
+  in.extents = l.type(node.outs[0]).shape;
+  const Resample r = resample_args(args, in, dtype);
+  std::vector<std::size_t> dims;  // those that change, the first first
+  for (std::size_t k = 0; k < r.scales.size(); ++k)
+    if (!l.prover.is_equal(in.extents[r.lead + k], from.extents[r.lead + k])) dims.push_back(k);
+  if (dims.empty()) {
+    l.copy(from, l.result(), l.name());
+    return Ok{};
+  }
+  for (std::size_t k : dims) {
+    const std::size_t dim = r.lead + k;
+    const Table table = filter_table(l, r, k, from.extents[dim], filter_width(node));
+    Exprs shape = from.extents;
+    shape[dim] = in.extents[dim];
+    const bool is_last = k == dims.back();
+    const BufferId to = is_last ? begin_sums(l, node.outs[0]) : zeros(l, dtype, shape);
+    spread_pass(l, {from, to, dim, table}, dtype);
+    if (is_last) finish_sums(l, node.outs[0], to);
+    from = l.whole(to);
+  }
+  return Ok{};
+}
+
 Status lower_separably(Lowering& l, const Node& node, const Resample& r) {
   const bool antialias = node.op.find("_aa") != std::string::npos;
-  const i64 taps = node.op.find("cubic") != std::string::npos ? 4 : 2;
+  const i64 taps = filter_width(node);
   const Exprs shape = l.type(node.outs[0]).shape;
   const DType dtype = l.dtype_of(r.in);
   std::vector<std::size_t> dims;  // those that change, the last first

@@ -44,14 +44,39 @@ Values arange(Composite& c) {
   return {c.call("arange.start_step", {start, c.arg("end"), c.n(1), c.arg("dtype")})};
 }
 
+/// An end of a logspace: of integers, without its fraction, but for a range of one step.
+Arg end_of_range(Composite& c, std::string_view name, DType dtype) {
+  const Arg& given = c.arg(name);
+  if (!is_int(dtype) || c.is(c.integer("steps"), 1)) return given;
+  if (const double* number = std::get_if<double>(&given)) return c.n(static_cast<i64>(*number));
+  const ValueId* known_later = std::get_if<ValueId>(&given);
+  if (known_later == nullptr) return given;
+  const ValueId held = c.call("scalar_tensor", {*known_later, DType::f64});
+  return c.call("item", {c.to(c.to(held, dtype), DType::f64)});
+}
+
 Values logspace(Composite& c) {
   Arg wanted = c.arg("dtype");  // None: that of the ends
-  if (const DType* dtype = std::get_if<DType>(&wanted); dtype && is_int(*dtype))
+  Arg start = c.arg("start"), end = c.arg("end");
+  if (const DType* dtype = std::get_if<DType>(&wanted);
+      dtype && !is_float(*dtype) && !is_complex(*dtype)) {
+    start = end_of_range(c, "start", *dtype);
+    end = end_of_range(c, "end", *dtype);
     wanted = DType::f64;
+  }
   const ValueId exponents =
-      c.call("linspace", {c.arg("start"), c.arg("end"), c.arg("steps"), wanted});
+      c.call("linspace", {std::move(start), std::move(end), c.arg("steps"), wanted});
   return {c.to(c.call("pow.Scalar", {c.real("base"), exponents}),
                c.dtype_or("dtype", c.dtype(exponents)))};
+}
+
+/// Ends that are tensors, as numbers.
+Values range_of_tensors(Composite& c) {
+  std::vector<Arg> args = c.args();
+  for (std::size_t i = 0; i < 2; ++i)
+    if (const ValueId* end = std::get_if<ValueId>(&args[i]); end && c.type(*end).is_tensor())
+      args[i] = c.call("item", {c.to(*end, DType::f64)});
+  return {c.call(std::string(c.base()), std::move(args))};
 }
 
 Values lift_fresh_copy(Composite& c) { return {c.call("clone", {c.self()})}; }
@@ -94,6 +119,12 @@ constexpr DecompositionRow kRows[] = {
     {"arange", arange},
     {"arange.start", arange},
     {"logspace", logspace},
+    {"linspace.Tensor_Tensor", range_of_tensors},
+    {"linspace.Tensor_Scalar", range_of_tensors},
+    {"linspace.Scalar_Tensor", range_of_tensors},
+    {"logspace.Tensor_Tensor", range_of_tensors},
+    {"logspace.Tensor_Scalar", range_of_tensors},
+    {"logspace.Scalar_Tensor", range_of_tensors},
     {"lift_fresh_copy", lift_fresh_copy},
     {"tril_indices", triangle_indices},
     {"triu_indices", triangle_indices},

@@ -155,16 +155,58 @@ ValueId position_among(Composite& c, ValueId boundaries, ValueId values, bool ri
   return c.to(count, c.flag("out_int32") ? DType::i32 : DType::i64);
 }
 
+/// The same of one number, which takes part in the promotion as a number does.
+ValueId position_of_number(Composite& c, ValueId boundaries, bool right) {
+  const ValueId behind = c.binary(right ? "gt" : "ge", boundaries, c.arg("self"));
+  const ValueId count = c.sum(c.call("logical_not", {behind}));
+  return c.to(count, c.flag("out_int32") ? DType::i32 : DType::i64);
+}
+
+Values bucketize_number(Composite& c) {
+  return {position_of_number(c, c.tensor("boundaries"), c.flag("right"))};
+}
+
 Values bucketize(Composite& c) {
   return {position_among(c, c.tensor("boundaries"), c.self(), c.flag("right"))};
 }
 
+/// The sequence in its order.
+ValueId sorted_sequence(Composite& c) {
+  const ValueId sequence = c.tensor("sorted_sequence");
+  return c.has("sorter") ? c.call("gather", {sequence, c.n(-1), c.tensor("sorter")}) : sequence;
+}
+
+bool from_the_right(Composite& c) {
+  return c.has("side") ? c.word("side") == "right" : c.flag("right");
+}
+
+Values searchsorted_number(Composite& c) {
+  return {position_of_number(c, sorted_sequence(c), from_the_right(c))};
+}
+
 Values searchsorted(Composite& c) {
-  ValueId sequence = c.tensor("sorted_sequence");
-  if (c.has("sorter")) sequence = c.call("gather", {sequence, c.n(-1), c.tensor("sorter")});
-  const bool right = c.has("side") ? c.word("side") == "right" : c.flag("right");
+  ValueId sequence = sorted_sequence(c);
+  const bool right = from_the_right(c);
   if (c.ndim(sequence) > 1) sequence = c.unsqueeze(sequence, -2);
   return {position_among(c, sequence, c.tensor("self"), right)};
+}
+
+/// The rows that are named and whose norm is above max_norm, shortened to it; eager's factor is a
+/// double.
+Values embedding_renorm(Composite& c) {
+  const ValueId weight = c.self();
+  const DType dtype = c.dtype(weight);
+  const ValueId rows = c.reshape(c.tensor("indices"), {c.n(-1)});
+  const ValueId named = c.call("index_select", {weight, c.n(0), rows});
+  const ValueId norm =
+      c.to(c.call("linalg_vector_norm", {named, c.real("norm_type"), Exprs{c.n(1)}, true, None{}}),
+           DType::f64);
+  const double most = c.real("max_norm");
+  const ValueId factor = c.div(c.filled({}, most, DType::f64), c.add(norm, 1e-7));
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const ValueId shorter = c.to(c.mul(c.to(named, wide), c.to(factor, wide)), dtype);
+  const ValueId kept = c.call("where.self", {c.binary("gt", norm, most), shorter, named});
+  return {c.call("index_put", {weight, Values{rows}, kept, false})};
 }
 
 Values cross(Composite& c) {
@@ -217,7 +259,10 @@ constexpr DecompositionRow kRows[] = {
     {"isin.Tensor_Tensor", isin},
     {"isin.Tensor_Scalar", isin_scalar},
     {"bucketize.Tensor", bucketize},
+    {"bucketize.Scalar", bucketize_number},
     {"searchsorted.Tensor", searchsorted},
+    {"searchsorted.Scalar", searchsorted_number},
+    {"embedding_renorm", embedding_renorm},
     {"cross", cross},
     {"linalg_cross", cross},
     // Core but where an index is a mask.

@@ -332,6 +332,10 @@ Values eigvalsh_row(Composite& c) {
   return {c.call_all("_linalg_eigh", {c.self(), c.word("UPLO"), false})[0]};
 }
 Values eigvals_row(Composite& c) { return {c.call("_linalg_eigvals", {c.self()})}; }
+/// Of halves, in f32.
+Values wide_matrix_exp_row(Composite& c) {
+  return {c.to(c.call("linalg_matrix_exp", {c.to(c.self(), DType::f32)}), c.dtype(c.self()))};
+}
 Values matrix_exp_row(Composite& c) { return {c.call("linalg_matrix_exp", {c.self()})}; }
 
 constexpr DecompositionRow kRows[] = {
@@ -366,9 +370,16 @@ constexpr DecompositionRow kRows[] = {
     {"linalg_eigvalsh", eigvalsh_row},
     {"linalg_eigvals", eigvals_row},
     {"matrix_exp", matrix_exp_row},
+    // Core but for halves.
+    {"linalg_matrix_exp", wide_matrix_exp_row},
 };
 
 }  // namespace
+
+bool exponentiates_halves(const Graph& graph, const Node& node) {
+  return node.op == "linalg_matrix_exp" &&
+         is_narrow_float(graph.type(std::get<ValueId>(node.args.at(0))).dtype);
+}
 
 std::span<const DecompositionRow> linalg_decompositions() { return kRows; }
 

@@ -8,17 +8,30 @@
 namespace coil {
 namespace {
 
-bool holds(Composite& c, std::string_view name, double value) {
-  return !std::holds_alternative<Complex>(c.arg(name)) && c.real(name) == value;
+bool holds(Composite& c, const Arg& factor, double value) {
+  if (const double* number = std::get_if<double>(&factor)) return *number == value;
+  if (const sym::Expr* number = std::get_if<sym::Expr>(&factor))
+    return c.syms.is_const(*number, static_cast<i64>(value));
+  const bool* flag = std::get_if<bool>(&factor);
+  return flag != nullptr && *flag == (value != 0);
+}
+
+/// alpha or beta as a number of the operands' kind: for integers, without its fraction.
+Arg factor_of(Composite& c, std::string_view name) {
+  const Arg& given = c.arg(name);
+  const double* number = std::get_if<double>(&given);
+  if (number == nullptr || !is_int(c.dtype(c.tensor("self")))) return given;
+  return c.n(static_cast<i64>(*number));
 }
 
 }  // namespace
 
 ValueId scaled_sum(Composite& c, ValueId product) {
-  if (!holds(c, "alpha", 1)) product = c.mul(product, c.arg("alpha"));
-  if (holds(c, "beta", 0)) return product;
+  const Arg alpha = factor_of(c, "alpha"), beta = factor_of(c, "beta");
+  if (!holds(c, alpha, 1)) product = c.mul(product, alpha);
+  if (holds(c, beta, 0)) return product;
   ValueId self = c.tensor("self");
-  if (!holds(c, "beta", 1)) self = c.mul(self, c.arg("beta"));
+  if (!holds(c, beta, 1)) self = c.mul(self, beta);
   return c.add(self, product);
 }
 

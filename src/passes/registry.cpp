@@ -53,8 +53,9 @@ std::vector<std::string_view> decomposed_ops() {
 }
 
 bool is_core_op(std::string_view op) {
-  // Their rows are for masks, and for dropout.
-  if (op == "index.Tensor" || op == "index_put" || op == "scaled_dot_product_attention")
+  // Their rows are for masks, for half floats, and for dropout.
+  if (op == "index.Tensor" || op == "index_put" || op == "linalg_matrix_exp" ||
+      op == "scaled_dot_product_attention")
     return true;
   return is_own_op(op) || (ops::is_lowered(op) && find_decomposition(op) == nullptr);
 }

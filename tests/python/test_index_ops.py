@@ -43,6 +43,55 @@ def check_gradients(function, *args):
         torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.bool])
+def test_an_index_without_elements_may_be_of_any_dtype(dtype):
+    x, nothing = torch.randn(3, 4), torch.empty(0, 4).to(dtype)
+    check(lambda x, i: torch.gather(x, 0, i), x, nothing)
+    check(lambda x, i: torch.scatter(x, 0, i, x), x, nothing)
+    check(lambda x, i: torch.scatter_add(x, 0, i, x), x, nothing)
+    check(lambda x, i: torch.scatter_reduce(x, 0, i, x, "mean", include_self=False), x, nothing)
+
+
+def test_a_mask_larger_than_what_it_selects_from():
+    for x, mask in ((torch.randn(10), torch.rand(10, 10) > 0.3), (torch.randn(4, 1), torch.rand(3, 1, 9) > 0.1)):
+        check(torch.masked_select, x, mask)
+
+
+def test_positions_in_a_number():
+    for value in (0.0, 3.0):
+        check(torch.argwhere, torch.tensor(value))
+        check(torch.nonzero, torch.tensor(value))
+
+
+@pytest.mark.parametrize("number", [2, 2.0, 9, True])
+def test_the_place_of_a_number(number):
+    for row in (torch.tensor([1.0, 2, 3, 4.5]), torch.tensor([-1, 2, 2, 7]), torch.tensor([1.0, 2]).half()):
+        check(lambda r: (torch.searchsorted(r, number), torch.searchsorted(r, number, side="right")), row)
+        check(lambda r: torch.bucketize(number, r, out_int32=True, right=True), row)
+    check(lambda r, s: torch.searchsorted(r, number, sorter=s), torch.tensor([3.0, 2, 1]), torch.tensor([2, 1, 0]))
+
+
+@pytest.mark.parametrize("norm", [0.5, 1.0, 2.0, float("inf")])
+def test_an_embedding_shortens_the_rows_that_it_reads(norm):
+    indices = torch.tensor([[1, 3], [1, 0]])
+    functions = [
+        lambda w: torch.nn.functional.embedding(indices, w, max_norm=0.7, norm_type=norm),
+        lambda w: torch.nn.functional.embedding_bag(indices, w, max_norm=0.7, norm_type=norm),
+    ]
+    for function in functions:
+        for dtype in (torch.float32, torch.float64):
+            expected, found = (torch.linspace(-2, 1, 20, dtype=dtype).view(5, 4) for _ in range(2))
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend="coil", fullgraph=True)
+            torch.testing.assert_close(compiled(found), function(expected))
+            torch.testing.assert_close(found, expected)
+
+
+def test_repeats_of_any_whole_numbers():
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
+        check(torch.repeat_interleave, torch.tensor([1, 3, 0, 2], dtype=dtype))
+
+
 REPEATED = torch.tensor([[1.0, 3, 1], [2, 1, 3], [1, 1, 2]])
 
 

@@ -68,6 +68,50 @@ def test_integer_products(dtype):
     check(F.bilinear, a[0], a[1], torch.randint(0, 9, (5, 4, 4)).to(dtype))
 
 
+@pytest.mark.parametrize("alpha, beta", [(2.7, 1.5), (0.6, 0.2), (2, 3), (0.2, 1)])
+def test_factors_of_integers_lose_their_fractions(alpha, beta):
+    a, b, c = torch.randint(0, 9, (3, 4)), torch.randint(0, 9, (4, 5)), torch.randint(0, 9, (3, 5))
+    check(lambda x, y, z: torch.addmv(x[:, 0], y, z[:, 0], alpha=alpha, beta=beta), c, a, b)
+    check(lambda x, y, z: torch.addbmm(x, y[None], z[None], alpha=alpha, beta=beta), c, a, b)
+    check(lambda x, y, z: torch.addmm(x, y, z, alpha=alpha, beta=beta), c, a, b)
+
+
+@pytest.mark.parametrize("ends", [(4.3, -3), (12.13, -14.3), (-7, 15.9), (0.7, 3.9)])
+def test_ranges_of_integers(ends):
+    tensors = [torch.tensor(float(e)) for e in ends]
+    for steps in (1, 2, 50, 59):
+        check(lambda x: torch.linspace(*ends, steps, dtype=torch.int64) + x, torch.tensor(0))
+        check(lambda x: torch.logspace(*ends, steps, 1.7, dtype=torch.int64) + x, torch.tensor(0))
+        check(lambda a, b: torch.linspace(a, b, steps, dtype=torch.int32), *tensors)
+        check(lambda a, b: torch.logspace(a, b, steps, 1.7, dtype=torch.int32), *tensors)
+
+
+def test_ranges_that_begin_with_fractions_or_flags():
+    check(lambda x: torch.arange(0.5, 5, 1.5, dtype=torch.int64) + x, torch.tensor(0))
+    check(lambda x: torch.arange(2.9, -5.5, -1.7, dtype=torch.int32) + x, torch.tensor(0, dtype=torch.int32))
+    check(lambda x: torch.arange(False, True, True, dtype=torch.float32) + x, torch.tensor(0.0))
+    check(lambda x: torch.arange(False, True, 0.25) + x, torch.tensor(0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_exponential_of_half_matrices(dtype):
+    x = (torch.randn(2, 5, 5) / 4).to(dtype)
+    found = compiled(torch.matrix_exp)(x)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, torch.matrix_exp(x.float()).to(dtype))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_bytes_are_resampled_in_fixed_point(mode):
+    image = torch.randint(0, 256, (2, 3, 13, 17), dtype=torch.uint8)
+    for x in (image, image.contiguous(memory_format=torch.channels_last)):
+        check(lambda x: F.interpolate(x, (7, 29), mode=mode), x)
+        check(lambda x: F.interpolate(x, (7, 29), mode=mode, antialias=True), x)
+        check(lambda x: F.interpolate(x, scale_factor=1.7, mode=mode, align_corners=True), x)
+    with torch.inference_mode():
+        check(lambda x: F.interpolate(x, scale_factor=0.6, mode=mode), image)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
 def test_distances(p):
     x, y = torch.randn(5, 4), torch.randn(3, 4)
@@ -98,6 +142,9 @@ image, volume = torch.randn(2, 3, 9, 10), torch.randn(2, 3, 5, 6, 7)
     (lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), image),
     (lambda x: F.interpolate(x, size=(5, 13), mode="bilinear"), image),
     (lambda x: F.interpolate(x, size=(5, 13), mode="bicubic", align_corners=True), image),
+    (lambda x: F.interpolate(x, size=(5, 13), mode="bilinear", antialias=True), image),
+    (lambda x: F.interpolate(x, size=(3, 10), mode="bicubic", antialias=True), image),
+    (lambda x: F.interpolate(x, size=(9, 10), mode="bicubic", antialias=True), image),
     (lambda x: F.interpolate(x, size=(4, 9, 8), mode="trilinear"), volume),
     (lambda x: F.fold(F.unfold(x, 3, padding=1), (9, 10), 3, padding=1), image),
 ], ids=lambda f: None)

@@ -2,6 +2,7 @@
 #include "driver/program_cache.h"
 #include "runtime/plan_format.h"
 
+#include <algorithm>
 #include <set>
 
 namespace coil::python {
@@ -46,6 +47,13 @@ bool names_any(const ExprCode& code, const std::set<u32>& symbols) {
     if (op == ExprOp::Load || op == ExprOp::Push) ++i;
   }
   return false;
+}
+
+/// Whether memory for the output can be made before the program runs. One of size u0 x 0 has no
+/// bytes, but a shape that is not known yet.
+bool is_known_before(const Plan& plan, const PlanOutput& output, const std::set<u32>& late) {
+  const auto is_known = [&](u32 e) { return !names_any(plan.exprs[e], late); };
+  return is_known(plan.buffers[output.buffer].bytes) && std::ranges::all_of(output.shape, is_known);
 }
 
 bool is_fixed(const ExprCode& code) {
@@ -101,7 +109,7 @@ void Callable::plan_results() {
     if (o.kind == PlanOutput::Kind::AliasOfInput) r.kind = Result::Kind::OfInput;
     const bool is_placed = o.kind == PlanOutput::Kind::Tensor &&
                            plan.buffers[o.buffer].where == Where::Output &&
-                           !names_any(plan.exprs[plan.buffers[o.buffer].bytes], late);
+                           is_known_before(plan, o, late);
     if (is_placed) {
       r.kind = Result::Kind::InBlock;
       u32 block = 0;

@@ -336,4 +336,12 @@ sp=torch.complex(torch.tensor([float('inf'),-float('inf'),float('nan'),0.,1.,-fl
 for t in (r(40,dtype=cd),r(40,dtype=torch.complex64)):
     case('tanh_backward',t,t.flip(0)); case('sigmoid_backward',t,t.flip(0)); case('log1p',t); case('log1p',t/9); case('atanh',t*torch.tensor(1+1e-3j,dtype=t.dtype))
 case('atanh',torch.complex(torch.tensor([-1.,-0.99999,-1.00001,0.9999]),torch.tensor([1e-3,1e-4,1e-3,2e-4])),tol=1e-5); case('log1p',torch.tensor([1e25+1e25j,-1e30j,3e-20+1e-20j]))
+# what has no elements to index with, ranges of whole numbers, gradients of antialiased resampling
+torch.manual_seed(1)
+for d in (torch.uint8,torch.float32): case('gather',f,0,torch.empty(0,*f.shape[1:]).to(d)); case('scatter_add',f,0,torch.empty(0,*f.shape[1:]).to(d),f)
+for start,end,steps in ((4.3,-3,50),(12.13,-14.3,59),(-7,15.9,1),(-2.5,7,8)): case('linspace',start,end,steps,torch.int64); case('linspace',abs(start),abs(end),steps,torch.uint8)
+case('arange.start_step',0.5,5,1.5,torch.int64); case('arange.start_step',2.9,-5.5,-1.7,torch.int32); case('arange.start_step',False,True,True,torch.float32)
+for op in ('_upsample_bilinear2d_aa_backward','_upsample_bicubic2d_aa_backward'):
+    for sizes in ([4,15],[9,3],[9,10],[20,7]): case(op,r(2,3,*sizes),sizes,[2,3,9,10],False,tol=1e-5); case(op,r(2,3,*sizes).double(),sizes,[2,3,9,10],True,tol=1e-5)
+    case(op,r(2,3,5,14).to(memory_format=torch.channels_last),[5,14],[2,3,9,10],False,0.6,1.4,tol=1e-5); case(op,r(2,3,5,14).bfloat16(),[5,14],[2,3,9,10],False)
 print(count,'cases')
