@@ -103,6 +103,9 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"atleast_1d", &AliasOps::at_least},
       {"atleast_2d", &AliasOps::at_least},
       {"atleast_3d", &AliasOps::at_least},
+      {"atleast_1d.Sequence", &AliasOps::at_least_each},
+      {"atleast_2d.Sequence", &AliasOps::at_least_each},
+      {"atleast_3d.Sequence", &AliasOps::at_least_each},
   };
   for (const Row& row : kRows) {
     const bool is_any = row.op.ends_with(".*");  // of all overloads
