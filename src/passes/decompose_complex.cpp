@@ -101,6 +101,44 @@ Values index_select(Composite& c) {
   return {c.call("view_as_complex", {c.call("index_select", {parts, dim, c.tensor("index")})})};
 }
 
+enum class Part : u8 { Real, Imaginary };
+
+/// The op's arguments with one part of each complex tensor and number.
+std::vector<Arg> part_of_arguments(Composite& c, Part part) {
+  std::vector<Arg> args = c.args();
+  for (Arg& a : args) {
+    const ValueId* v = std::get_if<ValueId>(&a);
+    if (v != nullptr && v->valid() && is_complex(c.dtype(*v)))
+      a = part == Part::Real ? re(c, *v) : im(c, *v);
+  }
+  return args;
+}
+
+/// Ops that move elements, or add them up: each part goes the same way.
+Values by_parts(Composite& c) {
+  const ValueId real = c.call(c.op(), part_of_arguments(c, Part::Real));
+  return {pair(c, real, c.call(c.op(), part_of_arguments(c, Part::Imaginary)))};
+}
+
+/// The same with a number to write, the last argument.
+Values by_parts_of_value(Composite& c) {
+  std::vector<Arg> real = part_of_arguments(c, Part::Real);
+  std::vector<Arg> imaginary = part_of_arguments(c, Part::Imaginary);
+  const Complex* value = std::get_if<Complex>(&c.arg("value"));
+  if (value != nullptr) real.back() = Arg(value->re);
+  imaginary.back() = value != nullptr ? value->im : 0.0;
+  return {pair(c, c.call(c.op(), real), c.call(c.op(), imaginary))};
+}
+
+/// Where an element is not 0.
+Values nonzero(Composite& c) {
+  std::vector<Arg> args = c.args();
+  args[0] = c.ne(c.self(), c.n(0));
+  return {c.call(c.op(), args)};
+}
+
+Values refused(Composite& c) { c.fail("complex tensors are not supported"); }
+
 /// any and all: of whether an element is not 0.
 Values truth(Composite& c) {
   std::vector<Arg> args = c.args();
@@ -135,6 +173,26 @@ constexpr DecompositionRow kRows[] = {
     {"linalg_vector_norm", norm},
     {"constant_pad_nd", constant_pad},
     {"index_select", index_select},
+    {"gather", by_parts},
+    {"embedding", by_parts},
+    {"scatter.src", by_parts},
+    {"scatter.value", by_parts_of_value},
+    {"scatter.reduce", refused},
+    {"scatter.value_reduce", refused},
+    {"scatter_reduce.two", refused},
+    {"scatter_add", by_parts},
+    {"index_add", by_parts},
+    {"index_copy", by_parts},
+    {"index_fill.int_Scalar", by_parts_of_value},
+    {"index_fill.int_Tensor", by_parts},
+    {"nonzero", nonzero},
+    {"nonzero_static", nonzero},
+    {"reflection_pad1d", by_parts},
+    {"reflection_pad2d", by_parts},
+    {"reflection_pad3d", by_parts},
+    {"replication_pad1d", by_parts},
+    {"replication_pad2d", by_parts},
+    {"replication_pad3d", by_parts},
     {"any", truth},
     {"any.dim", truth},
     {"any.dims", truth},

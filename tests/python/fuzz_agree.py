@@ -29,7 +29,7 @@ EXACT = {
     "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
 }
 # Of these, the ones that are not correctly rounded of complex numbers.
-ROUNDED_PARTS = {"div", "divide", "true_divide", "reciprocal", "square", "sqrt", "abs", "absolute", "sign", "sgn"}
+ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal", "square", "sqrt", "abs", "absolute", "sign", "sgn"}
 # Ops whose algorithm decides which results an operand that is not finite makes infinite, and which NaN.
 SPREADING = ("fft_", "_fft_", "stft", "istft")
 EPS = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-22, torch.float64: 2.0**-51}

@@ -59,13 +59,15 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
         # Eager's own numbers in float64 are short of digits.
         "special_bessel", "special_airy", "special_zeta", "polygamma", "special_polygamma", "igamma", "special_gammainc",
         # What these do with boundaries that are not sorted is nobody's promise.
-        "bucketize", "searchsorted")
+        "bucketize", "searchsorted",
+        # Vectors that are right with either sign.
+        "linalg_svd.", "svd.", "linalg_eigh.", "linalg_eig.", "_linalg_svd", "_linalg_eigh")
 
 
 # Internal ops that trust their callers: wrong arguments write where they should not.
 UNCHECKED = ("_native_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
              "_scaled_dot_product", "_unsafe_index", "_fused_rms_norm", "_prelu_kernel", "max_pool2d_with_indices_b",
-             "max_pool3d_with_indices_b", "convolution_backward", "_convolution", "unfold_backward")
+             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward")
 
 
 @functools.lru_cache(maxsize=None)
@@ -439,10 +441,16 @@ def is_defined(name, given):
     """Whether eager PyTorch says what comes out."""
     packet = name.partition(".")[0].rstrip("_")
     tensors = results_of(given[0])
-    if kind_of(name) == "write" and any(overlaps_itself(x) for x in written(name, given)):
+    if kind_of(name) == "write" and any(overlaps(x.shape, x.stride()) for x in written(name, given)):
+        return False
+    if packet == "as_strided_scatter" and overlaps(given[0][2], given[0][3]):
         return False
     if packet.startswith(FACTORS) and not all(bool(torch.isfinite(x).all()) for x in tensors):
         return False
+    if packet in ("div", "divide", "true_divide"):  # of a complex number by 0 the vector loop and its tail differ
+        by = given[0][1]
+        is_complex = any(x.is_complex() for x in tensors)
+        return not is_complex or bool((by != 0).all() if isinstance(by, torch.Tensor) else by != 0)
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))
@@ -465,12 +473,12 @@ def written(name, given):
             and isinstance(x, torch.Tensor)]
 
 
-def overlaps_itself(x):
-    """Whether two elements lie in one place."""
+def overlaps(shape, strides):
+    """Whether two elements of such a tensor lie in one place."""
     places = torch.zeros((), dtype=torch.int64)
-    for n, stride in zip(x.shape, x.stride()):
+    for n, stride in zip(shape, strides):
         places = places[..., None] + torch.arange(n) * stride
-    return places.unique().numel() < x.numel()
+    return places.unique().numel() < places.numel()
 
 
 def writes_once(packet, given):

@@ -90,6 +90,7 @@ def randoms(*shape, dtype=torch.float32):
 HALF, BOOL = torch.float16, torch.bool
 CHANNELS_LAST_3D = randoms(2, 4, 5, 6, 3).permute(0, 4, 1, 2, 3)
 POINTS = torch.complex(randoms(6), randoms(7)[1:])
+MATRIX, PLACES = POINTS.view(3, 2), torch.tensor([[0, 2], [1, 1]])
 ZEROS = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 2j])
 FOUND_OPS = [
     ("rms_norm.default", randoms(17, 2).t(), [17], randoms(17), None),
@@ -118,6 +119,20 @@ FOUND_OPS = [
       for a, b in ((torch.float32, HALF), (HALF, torch.float32)) for reduction in (0, 1)],
     *[(f"{op}_backward.default", POINTS, POINTS.flip(0)) for op in ("sigmoid", "tanh")],
     *[(f"{op}.default", ZEROS) for op in ("reciprocal", "rsqrt")],
+    # Elements of complex tensors that are moved, and added up.
+    ("gather.default", MATRIX, 0, PLACES),
+    ("gather.default", MATRIX[0], 0, torch.tensor(1)),
+    ("gather.default", MATRIX[0, 0], 0, torch.tensor([0, 0])),
+    ("embedding.default", MATRIX, PLACES),
+    ("scatter.src", MATRIX, 0, PLACES[:1], MATRIX + 1),
+    *[("scatter.value", MATRIX, 0, PLACES[:1], value) for value in (2.5, 1 + 2j)],
+    ("scatter_add.default", MATRIX, 0, PLACES, MATRIX[:2]),
+    ("index_add.default", MATRIX, 0, torch.tensor([1, 1]), MATRIX[1:]),
+    ("index_copy.default", MATRIX, 0, torch.tensor([2, 0]), MATRIX[1:]),
+    *[("index_fill.int_Scalar", MATRIX, 1, torch.tensor([0, 1]), value) for value in (-1, 2 - 1j)],
+    ("index_fill.int_Tensor", MATRIX, 1, torch.tensor([1]), MATRIX[0, 0]),
+    *[(f"{op}_pad1d.default", MATRIX, [1, 1]) for op in ("reflection", "replication")],
+    ("nonzero.default", torch.tensor([[0j, 1j], [2 + 0j, 0j]])),
 ]
 
 
@@ -152,6 +167,17 @@ def test_bools_have_no_product(op, count):
     with pytest.raises(coil.CompileError, match="of bool have no product"):
         document = Document(types.SimpleNamespace(graph=graph))
         session(coil.Options()).import_graph(document.text(), document.constants)
+
+
+@pytest.mark.parametrize("way", ["interp", "fused"])
+def test_index_out_of_range(way):
+    for index in (3, -1):
+        x, i = torch.arange(6.0).view(2, 3), torch.tensor([[index]])
+        call = Step("take_along_dim.default", [Ref(~0), Ref(~1), 1], {}, 1)
+        program = Program([Source.of(x), Source.of(torch.zeros_like(i))], [call], [Ref(0)])
+        build = fuzz_run.Build([program], way)
+        with pytest.raises(coil.RunError, match="out of range|is outside"):
+            build.compiled([x, i])
 
 
 def test_random_programs():
