@@ -51,7 +51,9 @@ Values logspace(Composite& c) {
   return {c.to(c.call("pow.Scalar", {c.real("base"), exponents}), dtype)};
 }
 
-Values lift_fresh_copy(Composite& c) { return {c.call("clone", {c.self()})}; }
+Values lift_fresh_copy(Composite& c) {
+  return {c.call("clone", {c.self(), MemoryFormat::Contiguous})};
+}
 
 /// Rows and columns of a triangle, listed row by row.
 Values triangle_indices(Composite& c) {

@@ -65,7 +65,7 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
 
 
 # Internal ops that trust their callers: wrong arguments write where they should not.
-UNCHECKED = ("_native_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
+UNCHECKED = ("_native_batch_norm", "_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
              "_scaled_dot_product", "_unsafe_index", "_fused_rms_norm", "_prelu_kernel", "max_pool2d_with_indices_b",
              "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward")
 

@@ -119,6 +119,8 @@ FOUND_OPS = [
       for a, b in ((torch.float32, HALF), (HALF, torch.float32)) for reduction in (0, 1)],
     *[(f"{op}_backward.default", POINTS, POINTS.flip(0)) for op in ("sigmoid", "tanh")],
     *[(f"{op}.default", ZEROS) for op in ("reciprocal", "rsqrt")],
+    ("_upsample_bilinear2d_aa.vec", torch.ones(2).as_strided((1, 2, 1, 1), (5, 1, 0, 0)), [2, 1], False, None),
+    ("lift_fresh_copy.default", randoms(4, 3).t()),
     # Elements of complex tensors that are moved, and added up.
     ("gather.default", MATRIX, 0, PLACES),
     ("gather.default", MATRIX[0], 0, torch.tensor(1)),
