@@ -29,6 +29,7 @@ class AliasOps {
   // alias_ops.cpp: the rows
   Results same();
   Results same_in_evaluation();
+  Results only_one();
   Results contiguous();
   Results to_dtype();
   Results to_device();
