@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Random programs of ATen ops in eager PyTorch and through coil: on the interpreter, compiled fused and
-unfused. A difference is shrunk and printed as a Python script; tests/python/fuzz_*.py say how.
+unfused. A difference is shrunk to a Python script; tests/python/fuzz_*.py say how.
 
     python scripts/fuzz_graphs.py --count 10000             programs 0 to 9999, on all cores
     python scripts/fuzz_graphs.py --count 10000 --seed 3    others
     python scripts/fuzz_graphs.py --only 4711               one of them, in full
 
-Results go to --store as they come, a line a batch, and what is there is not run again.
+Prints a line a difference, and counts at the end. Results go to --store as they come, a line a batch with the
+scripts, and what is there is not run again.
 """
 
 import argparse
@@ -86,8 +87,8 @@ def work():
 class Worker(worker_pool.Worker):
     """One whose tasks are batches of programs: it says at which it is, so that one that hangs is known."""
 
-    def __init__(self):
-        super().__init__([sys.executable, __file__, "--worker"])
+    def __init__(self, cores):
+        super().__init__([sys.executable, __file__, "--worker", ",".join(map(str, cores))])
 
     def run(self, task):
         """The result, or (why there is none, at which program)."""
@@ -109,7 +110,7 @@ class Worker(worker_pool.Worker):
 
     def run_safely(self, task):
         """A batch that ends its worker is run one by one."""
-        row, _, _ = self.run(task)
+        row, batch_why, at = self.run(task)
         if row is not None:
             return row
         out = {**task, "ok": 0, "refused": [], "different": [], "ops": {}, "seconds": 0.0}
@@ -124,6 +125,9 @@ class Worker(worker_pool.Worker):
             out["seconds"] += one["seconds"]
             for op, count in one["ops"].items():
                 out["ops"][op] = out["ops"].get(op, 0) + count
+        if not out["different"]:
+            out["different"].append([task["numbers"][0] if at is None else at, "together", f"the batch {batch_why}", ""])
+            out["ok"] -= 1
         return out
 
 
@@ -133,8 +137,8 @@ def run_all(tasks, jobs, store):
         pending.put(task)
     lock = threading.Lock()
 
-    def serve():
-        worker = Worker()
+    def serve(cores):
+        worker = Worker(cores)
         while True:
             try:
                 task = pending.get_nowait()
@@ -144,14 +148,25 @@ def run_all(tasks, jobs, store):
             row = worker.run_safely(task)
             with lock, store.open("a") as out:
                 out.write(json.dumps(row) + "\n")
-            for number, way, detail, text in row["different"]:
-                print(f"--- program {number} ({way}): {detail}\n{text}", flush=True)
+            tell(row)
 
-    threads = [threading.Thread(target=serve) for _ in range(jobs)]
+    threads = [threading.Thread(target=serve, args=(share(i, jobs),)) for i in range(jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def share(i, jobs):
+    """The cores of one worker and the compilers that it starts."""
+    cores = sorted(os.sched_getaffinity(0))
+    first = i * len(cores) // jobs
+    return cores[first : max((i + 1) * len(cores) // jobs, first + 1)]
+
+
+def tell(row):
+    for number, way, detail, _ in row["different"]:
+        print(f"{row['seed']}.{number} {way or 'run'}: {' '.join(detail.split())[:300]}", flush=True)
 
 
 def summary(rows, seconds):
@@ -196,6 +211,16 @@ def show_one(seed, number):
         print(fuzz_run.imported(Merged([small]), fuzz_run.coil.Options()).text())
 
 
+def chosen_rows(args):
+    """Rows of the store that these arguments ask for."""
+    lines = args.store.read_text().splitlines() if args.store.is_file() else []
+    wanted = range(args.first, args.first + args.count)
+    rows = [json.loads(line) for line in lines]
+    return [
+        row for row in rows
+        if (row["seed"], row["interp"]) == (args.seed, args.interp) and any(n in wanted for n in row["numbers"])]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
@@ -207,25 +232,29 @@ def main():
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--interp", action="store_true", help="the interpreter alone")
     parser.add_argument("--only", type=int)
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
+        os.sched_setaffinity(0, map(int, args.worker.split(",")))
         return work()
     if args.only is not None:
         return show_one(args.seed, args.only)
     start = time.monotonic()
     args.store.parent.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in args.store.read_text().splitlines()] if args.store.is_file() else []
-    done = {n for row in rows if row["seed"] == args.seed for n in row["numbers"]}
+    rows = chosen_rows(args)
+    for row in rows:
+        tell(row)
+    done = {n for row in rows for n in row["numbers"]}
     wanted = [n for n in range(args.first, args.first + args.count) if n not in done]
     tasks = [
         {"seed": args.seed, "numbers": wanted[i : i + args.batch], "shrink": not args.no_shrink, "interp": args.interp}
         for i in range(0, len(wanted), args.batch)]
     run_all(tasks, args.jobs, args.store)
-    rows = [json.loads(line) for line in args.store.read_text().splitlines()]
-    chosen = set(range(args.first, args.first + args.count))
-    mine = [r for r in rows if r["seed"] == args.seed and chosen & set(r["numbers"])]
-    return 1 if summary(mine, time.monotonic() - start) else 0
+    rows = chosen_rows(args)
+    missing = args.count - sum(n in range(args.first, args.first + args.count) for row in rows for n in row["numbers"])
+    if missing:
+        print(f"{missing} programs were not run: workers did not start")
+    return 1 if summary(rows, time.monotonic() - start) or missing else 0
 
 
 if __name__ == "__main__":

@@ -143,8 +143,9 @@ bool suggests_channels_last(Graph& graph, const Type& type) {
   for (std::size_t d : channels_last_order(type.ndim())) {
     const sym::Expr stride = type.strides[d];
     if (known_value(graph, type.shape[d], 0)) return false;
-    const bool fits =
-        known_less_equal(graph, least, stride) || prover.divides(least, stride) == sym::Answer::Yes;
+    const bool is_multiple =
+        !known_value(graph, stride, 0) && prover.divides(least, stride) == sym::Answer::Yes;
+    const bool fits = is_multiple || known_less_equal(graph, least, stride);
     if (!fits || (d == 0 && known_equal(graph, least, type.strides[1]))) return false;
     least = stride;
     if (!known_value(graph, type.shape[d], 1)) least = graph.syms->mul(least, type.shape[d]);

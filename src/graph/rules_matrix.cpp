@@ -1,5 +1,7 @@
 // Matrix products, convolution, attention.
 
+#include <algorithm>
+
 #include "graph/rule.h"
 
 namespace coil {
@@ -21,6 +23,17 @@ Status dtypes_agree(const Call& call, const Type& a, const Type& b) {
   return call.fail("operands of dtype {} and {} do not go together", name(a.dtype), name(b.dtype));
 }
 
+bool is_empty(const Call& call, const Type& type) {
+  return std::ranges::any_of(type.shape,
+                             [&](sym::Expr n) { return known_value(call.graph, n, 0); });
+}
+
+/// As in eager, bools have no products, but for those without any term.
+Status has_products(const Call& call, const Type& a, const Type& b) {
+  if (!is_bool(a.dtype) || is_empty(call, a) || is_empty(call, b)) return Ok{};
+  return call.fail("matrices of bool have no product: convert them to another dtype");
+}
+
 /// a[.., m, k] times b[.., k, n], with a batch dim in front or without.
 Result<Types> product(const Call& call, std::string_view first, std::string_view second,
                       bool batched) {
@@ -29,6 +42,7 @@ Result<Types> product(const Call& call, std::string_view first, std::string_view
   const Type& a = call.tensor(first);
   const Type& b = call.tensor(second);
   COIL_TRY(dtypes_agree(call, a, b));
+  COIL_TRY(has_products(call, a, b));
   const std::size_t rows = batched ? 1 : 0;
   COIL_TRY(sizes_agree(call, a.shape[rows + 1], b.shape[rows]));
   if (batched) COIL_TRY(sizes_agree(call, a.shape[0], b.shape[0]));
@@ -50,6 +64,8 @@ Result<Types> added(const Call& call, Result<Types> of) {
   if (*shape != result.shape)
     return call.fail("{} does not broadcast to {}", text(call.syms, addend),
                      text(call.syms, result));
+  if (is_bool(result.dtype) && call.base() != "addr" && !is_empty(call, result))
+    return call.fail("matrices of bool have no product: convert them to another dtype");
   return of;
 }
 
@@ -65,6 +81,7 @@ Result<Types> matrix_vector(const Call& call, std::string_view matrix) {
   COIL_TRY(dims_are(call, "vec", 1));
   const Type& m = call.tensor(matrix);
   COIL_TRY(dtypes_agree(call, m, call.tensor("vec")));
+  COIL_TRY(has_products(call, m, call.tensor("vec")));
   COIL_TRY(sizes_agree(call, m.shape[1], call.tensor("vec").shape[0]));
   return Types{call.contiguous(m.dtype, {m.shape[0]})};
 }
@@ -77,6 +94,7 @@ Result<Types> dot(const Call& call) {
   COIL_TRY(dims_are(call, "self", 1));
   COIL_TRY(dims_are(call, second, 1));
   COIL_TRY(dtypes_agree(call, call.self(), call.tensor(second)));
+  if (is_bool(call.self().dtype)) return call.fail("vectors of bool have no product");
   COIL_TRY(sizes_agree(call, call.self().shape[0], call.tensor(second).shape[0]));
   return Types{call.contiguous(call.self().dtype, {})};
 }
@@ -133,6 +151,7 @@ Result<Types> convolution(const Call& call) {
   const Type& input = call.tensor("input");
   const Type& weight = call.tensor("weight");
   COIL_TRY(dtypes_agree(call, input, weight));
+  if (is_bool(input.dtype)) return call.fail("does not take bools");
   if (weight.ndim() < 3 || weight.ndim() > 5)
     return call.fail("weight is {}", text(call.syms, weight));
   const std::size_t spatial = weight.ndim() - 2;
@@ -191,6 +210,7 @@ Result<Types> attention(const Call& call) {
   const Type& value = call.tensor("value");
   if (query.ndim() < 2 || key.ndim() != query.ndim() || value.ndim() != query.ndim())
     return call.fail("query, key and value must have the same number of dims, at least 2");
+  if (!is_float(query.dtype)) return call.fail("operands must be floats");
   COIL_TRY(dtypes_agree(call, query, key));
   COIL_TRY(dtypes_agree(call, query, value));
   const std::size_t n = query.ndim();

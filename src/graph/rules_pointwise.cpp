@@ -11,6 +11,7 @@ enum class Promotes : u8 {
   ToFloat,
   ToBool,
   First,
+  Self,
   BoolToInt,
   Magnitude,
   Angle,
@@ -61,6 +62,7 @@ DType result_dtype(const Call& call, Promotes how, const Types& tensors) {
     case Promotes::ToFloat: return float_if_integer(promote(operands_of(call, how)));
     case Promotes::ToBool: return DType::b8;
     case Promotes::First: return first;
+    case Promotes::Self: return call.tensor("self").dtype;
     case Promotes::BoolToInt: return is_bool(first) ? DType::i64 : first;
     case Promotes::Magnitude: return is_complex(first) ? real_of(first) : first;
     case Promotes::Angle: return is_complex(first) ? real_of(first) : float_if_integer(first);

@@ -1,5 +1,6 @@
 // Pooling, resampling and windows.
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/rule.h"
@@ -54,12 +55,22 @@ sym::Expr pooled_size(const Call& call, sym::Expr size, std::size_t i) {
   return syms.select(syms.lt(start, end), count, fewer);
 }
 
+/// Whether eager computes the op on volumes in a contiguous copy, and its result is laid out as
+/// that. A mean over whole volumes is not one of these.
+bool drops_channels_last(const Call& call, const Sizes& sizes) {
+  const std::string_view op = call.base();
+  const auto is_one = [&](sym::Expr n) { return known_value(call.graph, n, 1); };
+  if (op == "adaptive_avg_pool3d") return !std::ranges::all_of(sizes, is_one);
+  return op == "avg_pool3d" || op == "_adaptive_avg_pool3d" || op == "adaptive_max_pool3d" ||
+         op == "avg_pool3d_backward" || op == "_adaptive_avg_pool3d_backward";
+}
+
 /// The self type with new spatial sizes, in channels_last if self is.
 Type resized(const Call& call, const Type& self, const Sizes& sizes) {
   Sizes shape(self.shape.begin(), self.shape.end() - static_cast<i64>(sizes.size()));
   shape.insert(shape.end(), sizes.begin(), sizes.end());
   Type out = call.contiguous(self.dtype, std::move(shape));
-  if (suggests_channels_last(call.graph, self))
+  if (suggests_channels_last(call.graph, self) && !drops_channels_last(call, sizes))
     out.strides = channels_last_strides(call.graph, out);
   return out;
 }

@@ -277,11 +277,13 @@ AliasOps::Results AliasOps::unbind() {
   return results;
 }
 
-AliasOps::Results AliasOps::at_least() {
-  const std::size_t wanted = call_.op == "atleast_1d" ? 1 : call_.op == "atleast_2d" ? 2 : 3;
-  Exprs shape = type().shape;
+/// `of` with at least as many dims as the op's name says.
+TensorId AliasOps::with_dims(TensorId of, std::size_t result) {
+  const std::string_view name = base_name(call_.op);
+  const std::size_t wanted = name == "atleast_1d" ? 1 : name == "atleast_2d" ? 2 : 3;
+  Exprs shape = builder_.type(of).shape;
   const sym::Expr unit = builder_.syms().constant(1);
-  if (shape.size() >= wanted) return same();
+  if (shape.size() >= wanted) return builder_.alias(of, call_, result);
   if (shape.empty()) {
     shape.assign(wanted, unit);
   } else if (wanted == 2 || shape.size() == 1) {
@@ -290,7 +292,15 @@ AliasOps::Results AliasOps::at_least() {
   } else {
     shape.push_back(unit);
   }
-  return one(reshaped(tensor(0), std::move(shape)));
+  return reshaped(of, std::move(shape), result);
+}
+
+AliasOps::Results AliasOps::at_least() { return one(with_dims(tensor(0), 0)); }
+
+AliasOps::Results AliasOps::at_least_each() {
+  Results results;
+  for (TensorId t : tensors(0)) results.push_back(with_dims(t, results.size()));
+  return results;
 }
 
 }  // namespace coil

@@ -37,6 +37,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"feature_dropout_", &AliasOps::same_in_evaluation},
       {"feature_alpha_dropout", &AliasOps::same_in_evaluation},
       {"feature_alpha_dropout_", &AliasOps::same_in_evaluation},
+      {"cartesian_prod", &AliasOps::only_one},
       {"contiguous", &AliasOps::contiguous},
       {"to.dtype", &AliasOps::to_dtype},
       {"to.device", &AliasOps::to_device},
@@ -103,6 +104,9 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"atleast_1d", &AliasOps::at_least},
       {"atleast_2d", &AliasOps::at_least},
       {"atleast_3d", &AliasOps::at_least},
+      {"atleast_1d.Sequence", &AliasOps::at_least_each},
+      {"atleast_2d.Sequence", &AliasOps::at_least_each},
+      {"atleast_3d.Sequence", &AliasOps::at_least_each},
   };
   for (const Row& row : kRows) {
     const bool is_any = row.op.ends_with(".*");  // of all overloads
@@ -115,6 +119,7 @@ std::optional<std::vector<ImportValue>> AliasOps::run() {
   const Row* row = find(call_.op);
   if (row == nullptr) return std::nullopt;
   if (row->resolve == &AliasOps::same_in_evaluation && flag(2)) return std::nullopt;
+  if (row->resolve == &AliasOps::only_one && tensors(0).size() != 1) return std::nullopt;
   return (this->*row->resolve)();
 }
 
@@ -194,6 +199,8 @@ ImportValue AliasOps::copied(const std::string& op, TensorId of, std::vector<Arg
 }
 
 AliasOps::Results AliasOps::same() { return one(builder_.alias(tensor(0), call_)); }
+
+AliasOps::Results AliasOps::only_one() { return one(builder_.alias(tensors(0)[0], call_)); }
 
 AliasOps::Results AliasOps::same_in_evaluation() { return same(); }
 

@@ -29,6 +29,7 @@ class AliasOps {
   // alias_ops.cpp: the rows
   Results same();
   Results same_in_evaluation();
+  Results only_one();
   Results contiguous();
   Results to_dtype();
   Results to_device();
@@ -72,6 +73,7 @@ class AliasOps {
   Results axis_split();
   Results unbind();
   Results at_least();
+  Results at_least_each();
 
   // Arguments, by position. An Error where one is of another kind.
   TensorId tensor(std::size_t i) const;
@@ -95,6 +97,7 @@ class AliasOps {
   TensorId sliced(TensorId of, i64 dim, sym::Expr start, sym::Expr end, std::size_t result);
   TensorId reshaped(TensorId of, Exprs shape, std::size_t result = 0);
   TensorId expanded(TensorId of, Exprs shape, std::size_t result = 0);
+  TensorId with_dims(TensorId of, std::size_t result);
   TensorId squeezed(TensorId of, const std::vector<i64>& dims);
   Results pieces(i64 dim, const Exprs& starts, const Exprs& ends);
   /// `to` of any form: an alias where nothing changes, else a copy.

@@ -162,7 +162,7 @@ WriteOps::Results WriteOps::constrain_range() {
 WriteOps::Results WriteOps::lift_fresh_copy() {
   ImportCall clone = call_;
   clone.op = "clone";
-  clone.args = {tensor(0), Arg(None{})};
+  clone.args = {tensor(0), Arg(MemoryFormat::Contiguous)};
   return builder_.plain_call(clone);
 }
 

@@ -275,6 +275,8 @@ Status BodyVerifier::verify_coverage(const Inst& inst) const {
   }
   for (sym::Expr v : used)
     if (index_vars_.contains(v)) return Ok{};
+  const auto is_empty = [&](const Dim& dim) { return syms_.is_const(dim.extent, 0); };
+  if (std::ranges::any_of(body_.dims, is_empty)) return Ok{};
   for (const Dim& dim : body_.dims) {
     const bool whole = dim.kind == DimKind::Parallel || (dim.kind == DimKind::Reduce && !reducing_);
     if (whole && !syms_.is_const(dim.extent, 1) && !used.contains(dim.var))

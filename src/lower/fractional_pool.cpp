@@ -65,7 +65,8 @@ Status lower_fractional_max_pool(Lowering& l, const Node& node, const Args& args
     point[f.lead + k] = b.index(position, f.in.extents[f.lead + k], IndexPolicy::Clamp);
   }
   const ops::Tree tree = choose_tree({compute, f.kernel.back(), false});
-  const std::vector<Val> best = b.reduce("argmax", b.cast(b.load(f.in, point), compute), tree);
+  const std::vector<Val> best =
+      b.reduce("last_nan_argmax", b.cast(b.load(f.in, point), compute), tree);
   const std::vector<Val> digits = window_digits(b, best[1], element);
   Val flat = b.integer(DType::i64, 0);
   for (std::size_t k = 0; k < f.n; ++k) {

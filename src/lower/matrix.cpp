@@ -10,6 +10,12 @@
 namespace coil::lowering {
 namespace {
 
+/// Products of bools have no terms: the graph's rules admit no others.
+Status no_terms(Lowering& l) {
+  l.fill(l.result(), 0, l.name());
+  return Ok{};
+}
+
 /// An operand of the node: a view, if its address is linear in each dim, else a copy.
 Access operand(Lowering& l, ValueId v, std::string_view suffix) {
   return l.linear(l.access(v), suffix);
@@ -36,6 +42,7 @@ Status lower_mm(Lowering& l, const Node& node, const Args& args) {
   const Access a = operand(l, args.tensor("self"), "a");
   const Access b = operand(l, args.tensor("mat2"), "b");
   const DType dtype = l.type(node.outs[0]).dtype;
+  if (is_bool(dtype)) return no_terms(l);
   if (is_complex(dtype)) return l.unsupported_case("complex matrices");
   add_gemm(l, a, b, l.result(), l.name());
   return Ok{};
@@ -47,6 +54,7 @@ Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
   const Access a = operand(l, args.tensor(batch ? "batch1" : "mat1"), "a");
   const Access b = operand(l, args.tensor(batch ? "batch2" : "mat2"), "b");
   const Type& type = l.type(node.outs[0]);
+  if (is_bool(type.dtype)) return no_terms(l);
   if (is_complex(type.dtype)) return l.unsupported_case("complex matrices");
   const DType dtype = compute_dtype(type.dtype);
   const BufferId product = l.temp("mm", dtype, type.shape);

@@ -167,7 +167,7 @@ void max_of_windows(Lowering& l, const Node& node, BodyBuilder& b, const Access&
     b.finish();
     return;
   }
-  const std::vector<Val> best = b.reduce("argmax", element, tree);
+  const std::vector<Val> best = b.reduce("last_nan_argmax", element, tree);
   b.store(l.result(node.outs[0]), w.at, best[0]);
   // The place in the window, then the place in the plane. A window of nothing but the smallest
   // value has its place at its first real element.

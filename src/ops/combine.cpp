@@ -31,16 +31,17 @@ Combine single(std::string_view name, ScalarOp op, const Scalar& identity) {
   return b.finish({identity}, {result});
 }
 
-enum class Tie : u8 { First, Last };
+enum class Tie : u8 { First, Last, FirstOrLastNan };
 
 /// The right element is taken if it is better, or equal and at an earlier position (or a later
-/// one). NaN is better than every number and equal to NaN. The identity's position is the last one
-/// (or one before the first), so that it loses even to an element of the same value.
+/// one; of NaNs alone a later one). NaN is better than every number and equal to NaN. The
+/// identity's position is the last one (or one before the first), so that it loses even to an
+/// element of the same value.
 Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& worst,
                     Tie tie = Tie::First) {
   using enum ScalarOp;
   const DType dtype = worst.dtype;
-  const bool first = tie == Tie::First;
+  const bool first = tie != Tie::Last;
   CombineBuilder b(name, {dtype, DType::i64});
   u32 better = b.test(better_op, {b.right(0), b.left(0)});
   u32 equal = b.test(eq, {b.left(0), b.right(0)});
@@ -50,7 +51,12 @@ Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& wor
     const u32 first_nan = b.test(gt, {right_nan, left_nan});
     const u32 both_nan = b.test(bits_and, {left_nan, right_nan});
     better = b.test(bits_or, {better, first_nan});
-    equal = b.test(bits_or, {equal, both_nan});
+    if (tie == Tie::FirstOrLastNan) {
+      const u32 later = b.test(gt, {b.right(1), b.left(1)});
+      better = b.test(bits_or, {better, b.test(bits_and, {both_nan, later})});
+    } else {
+      equal = b.test(bits_or, {equal, both_nan});
+    }
   }
   const u32 nearer = b.test(first ? lt : gt, {b.right(1), b.left(1)});
   const u32 wins_tie = b.test(bits_and, {equal, nearer});
@@ -121,6 +127,8 @@ std::optional<Combine> named_combine(std::string_view name, DType dtype) {
   if (name == "argmax") return arg_extreme(name, ScalarOp::gt, smallest(dtype));
   if (name == "last_argmin") return arg_extreme(name, ScalarOp::lt, largest(dtype), Tie::Last);
   if (name == "last_argmax") return arg_extreme(name, ScalarOp::gt, smallest(dtype), Tie::Last);
+  if (name == "last_nan_argmax")
+    return arg_extreme(name, ScalarOp::gt, smallest(dtype), Tie::FirstOrLastNan);
   if (name == "welford" && is_float(dtype)) return welford(dtype);
   if (name == "logaddexp" && is_float(dtype)) return log_add_exp(dtype);
   return std::nullopt;

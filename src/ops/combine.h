@@ -34,6 +34,7 @@ struct Combine {
 /// Builds a named combine for elements of `dtype`:
 ///   sum prod min max any all xor  1 value
 ///   [last_]argmin [last_]argmax   2 values: element, i64 position; NaN wins, then the first (last)
+///   last_nan_argmax               the same: the last NaN, else the first of the largest
 ///   welford                       3 values: mean, sum of squared distances (m2), count
 ///   logaddexp                     2 values: largest, sum of exp(x - largest)
 /// nothing for an unknown name or a dtype that it does not take.

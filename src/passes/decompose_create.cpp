@@ -79,7 +79,9 @@ Values range_of_tensors(Composite& c) {
   return {c.call(std::string(c.base()), std::move(args))};
 }
 
-Values lift_fresh_copy(Composite& c) { return {c.call("clone", {c.self()})}; }
+Values lift_fresh_copy(Composite& c) {
+  return {c.call("clone", {c.self(), MemoryFormat::Contiguous})};
+}
 
 /// Rows and columns of a triangle, listed row by row.
 Values triangle_indices(Composite& c) {

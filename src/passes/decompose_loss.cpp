@@ -63,18 +63,22 @@ Values binary_cross_entropy(Composite& c) {
   return {reduced(c, loss, c.fixed("reduction"))};
 }
 
+/// Each step is rounded to the target's dtype, in which eager keeps the loss.
 Values binary_cross_entropy_with_logits(Composite& c) {
   const ValueId input = c.self(), target = c.tensor("target");
+  const DType dtype = c.dtype(target);
+  if (!is_float(dtype)) c.fail("the target is {}, which does not hold the loss", name(dtype));
   const ValueId log_sigmoid = c.call("log_sigmoid", {input});
-  const ValueId rest = c.mul(c.call("rsub.Scalar", {target, 1.0}), input);
+  const ValueId rest = c.to(c.mul(c.call("rsub.Scalar", {target, 1.0}), input), dtype);
   ValueId loss;
   if (c.has("pos_weight")) {
     const ValueId weight = c.add(c.mul(c.sub(c.tensor("pos_weight"), 1.0), target), 1.0);
-    loss = c.sub(rest, c.mul(weight, log_sigmoid));
+    loss = c.sub(rest, c.to(c.mul(weight, log_sigmoid), c.dtype(weight)));
   } else {
     loss = c.sub(rest, log_sigmoid);
   }
-  if (c.has("weight")) loss = c.mul(loss, c.tensor("weight"));
+  loss = c.to(loss, dtype);
+  if (c.has("weight")) loss = c.to(c.mul(loss, c.tensor("weight")), dtype);
   return {reduced(c, loss, c.fixed("reduction"))};
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "graph/rule.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -107,8 +108,10 @@ struct RootMeanSquare {
   ValueId normalised, scale;
 };
 
+/// Results are contiguous, or in channels_last, whatever else the input's layout is.
 RootMeanSquare root_mean_square(Composite& c) {
-  const ValueId input = c.tensor("input");
+  ValueId input = c.tensor("input");
+  if (!suggests_channels_last(c.builder.graph(), Type(c.type(input)))) input = c.contiguous(input);
   const DType computed_in = compute_dtype(c.dtype(input));
   const double epsilon = c.has("eps") ? c.real("eps") : machine_epsilon(computed_in);
   const i64 count = static_cast<i64>(c.integers("normalized_shape").size());
@@ -127,7 +130,7 @@ Values rms_norm(Composite& c) { return {root_mean_square(c).normalised}; }
 
 Values fused_rms_norm(Composite& c) {
   const RootMeanSquare out = root_mean_square(c);
-  return {out.normalised, out.scale};
+  return {out.normalised, c.contiguous(out.scale)};
 }
 
 Values softmax_int(Composite& c) {

@@ -1,5 +1,6 @@
 // Pooling, padding by mode, and sampling on grids.
 
+#include "graph/rule.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -178,7 +179,11 @@ Values max_pool_backward(Composite& c) {
   const ValueId zeros = c.filled(in_rows(c.tensor("self")), 0, c.dtype(gradient));
   const ValueId sums =
       c.call("scatter_add", {zeros, c.n(-1), flat(c.tensor("indices")), flat(gradient)});
-  return {c.view(sums, c.shape(c.tensor("self")))};
+  const ValueId out = c.view(sums, c.shape(c.tensor("self")));
+  const bool is_plane = c.base() == "adaptive_max_pool2d_backward";
+  if (!is_plane || !suggests_channels_last(c.builder.graph(), Type(c.type(c.tensor("self")))))
+    return {out};
+  return {c.call("clone", {out, MemoryFormat::ChannelsLast})};
 }
 
 /// Elements go to their places in the plane; all others are 0.

@@ -384,13 +384,10 @@ Values rrelu_with_noise(Composite& c) {
 }
 
 Values rrelu_backward(Composite& c) {
-  const double lower = c.real("lower"), upper = c.real("upper");
-  // Where both bounds are as good as equal, eager takes their mean.
-  constexpr double kEqual = 1e-6;
-  if (c.flag("training") && upper - lower > kEqual)
-    return {c.mul(c.tensor("grad_output"), c.tensor("noise"))};
-  return {c.call("leaky_relu_backward", {c.tensor("grad_output"), c.tensor("self"),
-                                         (lower + upper) / 2, c.flag("self_is_result")})};
+  if (c.flag("training")) return {c.mul(c.tensor("noise"), c.tensor("grad_output"))};
+  const double slope = (c.real("lower") + c.real("upper")) / 2;
+  return {c.call("leaky_relu_backward",
+                 {c.tensor("grad_output"), c.tensor("self"), slope, c.flag("self_is_result")})};
 }
 
 /// softmax(q k^T * scale + mask), dropped, times v.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "passes/composite.h"
 
@@ -166,34 +167,50 @@ Values kthvalue(Composite& c) {
   return out;
 }
 
-/// The lower median of each row. NaNs sort behind all numbers: median takes the first NaN of a row
-/// that has one, nanmedian the median of the numbers.
-Values median_of(Composite& c, ValueId v, i64 dim, KeepDim keep) {
+/// Where the lower median of each row is among its sorted elements. NaNs sort behind all numbers:
+/// median takes the first NaN of a row that has one, nanmedian the median of the numbers.
+ValueId median_position(Composite& c, ValueId v, i64 dim) {
   const bool skips_nan = c.base() == "nanmedian";
-  const Ordered order = sorted(c, v, dim);
   const sym::Expr size = c.size(v, dim);
   const ValueId present = is_float(c.dtype(v)) ? c.call("logical_not", {c.call("isnan", {v})})
                                                : c.call("full_like", {v, true, DType::b8});
   const ValueId numbers = c.sum(present, {dim}, KeepDim::Yes);
-  ValueId position;
   if (skips_nan) {
     const ValueId behind = c.call("clamp_min", {c.sub(numbers, c.n(1)), c.n(0)});
-    position = c.call("div.Scalar_mode", {behind, c.n(2), std::string("floor")});
-  } else {
-    const sym::Expr middle = c.syms.floordiv(c.syms.sub(size, c.n(1)), c.n(2));
-    const ValueId complete = c.call("eq.Scalar", {numbers, size});
-    position = c.call("where.ScalarSelf", {complete, middle, numbers});
+    return c.call("div.Scalar_mode", {behind, c.n(2), std::string("floor")});
   }
-  return at_position(c, order, position, dim, keep);
+  const sym::Expr middle = c.syms.floordiv(c.syms.sub(size, c.n(1)), c.n(2));
+  const ValueId complete = c.call("eq.Scalar", {numbers, size});
+  return c.call("where.ScalarSelf", {complete, middle, numbers});
 }
 
+/// Of nothing it is NaN, in integers what a NaN becomes: that value lies behind the sorted elements
+/// where there may be none.
 Values median(Composite& c) {
-  return {median_of(c, c.reshape(c.self(), {c.count(c.self())}), 0, KeepDim::No).at(0)};
+  const sym::Expr count = c.count(c.self());
+  const ValueId row = c.reshape(c.self(), {count});
+  const DType dtype = c.dtype(row);
+  const auto nan = [&](Exprs shape) {
+    const double value = std::numeric_limits<double>::quiet_NaN();
+    return c.to(c.filled(std::move(shape), value, is_float(dtype) ? dtype : DType::f32), dtype);
+  };
+  if (c.is(count, 0)) return {nan({})};
+  ValueId values = sorted(c, row, 0).values;
+  ValueId position = median_position(c, row, 0);
+  if (!c.syms.as_const(count)) {
+    values = c.cat({values, nan({c.n(1)})}, 0);
+    position = c.call("clamp_min", {position, c.n(0)});
+  }
+  return {c.squeeze(c.call("gather", {values, c.n(0), position}), {0})};
 }
 
 Values median_dim(Composite& c) {
-  if (c.ndim(c.self()) == 0) return {c.self(), c.filled({}, 0, DType::i64)};
-  return median_of(c, c.self(), c.dim("dim", c.self()), c.keep());
+  const ValueId v = c.self();
+  if (c.ndim(v) == 0) return {v, c.filled({}, 0, DType::i64)};
+  const i64 dim = c.dim("dim", v);
+  if (c.is(c.size(v, dim), 0)) c.fail("dim {} has no elements to take the median of", dim);
+  const Ordered order = sorted(c, v, dim);
+  return at_position(c, order, median_position(c, v, dim), dim, c.keep());
 }
 
 /// Covariances of rows of observations.

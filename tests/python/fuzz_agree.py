@@ -28,6 +28,10 @@ EXACT = {
     "pixel_unshuffle", "channel_shuffle", "im2col", "unfold", "diag", "diag_embed", "diagflat", "block_diag",
     "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
 }
+# Of these, the ones that are not correctly rounded of complex numbers.
+ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal", "square", "sqrt", "abs", "absolute", "sign", "sgn"}
+# Ops whose algorithm decides which results an operand that is not finite makes infinite, and which NaN.
+SPREADING = ("fft_", "_fft_", "stft", "istft")
 EPS = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-22, torch.float64: 2.0**-51}
 TINY = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133, torch.float32: 2.0**-148, torch.float64: 5e-324}
 
@@ -49,6 +53,34 @@ def is_inexact(x):
     return isinstance(x, torch.Tensor) and (x.dtype in EPS or x.is_complex())
 
 
+def is_exact(name, args):
+    return name in EXACT and not (name in ROUNDED_PARTS and any(x.is_complex() for x in results_of(args)))
+
+
+def redrawn(tree, seed, other_seed):
+    """The tensors with random numbers: of one seed for what is finite, of the other for what is not."""
+    if isinstance(tree, torch.Tensor) and is_inexact(tree):
+        finite, other = (torch.rand(tree.shape, generator=torch.Generator().manual_seed(s)) for s in (seed, other_seed))
+        return torch.where(torch.isfinite(tree), finite, other).to(tree.dtype)
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(redrawn(x, seed, other_seed) for x in tree)
+    return tree
+
+
+def spread(step, args, kwargs, random_numbers):
+    """The op's result, where each number that depends on an operand that is not finite may be anything."""
+    made = step.overload(*args, **kwargs)
+    if all(bool(torch.isfinite(x).all()) for x in results_of(args)):
+        return made
+    one, other = (step.overload(*redrawn(args, 0, seed), **kwargs) for seed in (1, 2))
+    touched = (one != other)[..., None] if made.is_complex() else one != other
+    out = real(made)
+    table = torch.tensor([float("nan"), float("inf"), -float("inf"), 1.0], dtype=out.dtype)
+    anything = table[torch.randint(0, len(table), out.shape, generator=random_numbers)]
+    out = torch.where(touched, anything, out)
+    return torch.view_as_complex(out) if made.is_complex() else out
+
+
 def with_errors(program, seed):
     """A run in which every inexact op gets operands and gives results that are a little off."""
     random_numbers = torch.Generator().manual_seed(seed)
@@ -65,7 +97,7 @@ def with_errors(program, seed):
         name = schema.name[6:].rstrip("_")
         alpha = kwargs.get("alpha", 1) if kwargs else next(iter(args[2:]), 1)
         is_scaled = name in ("add", "sub", "rsub", "subtract") and alpha != 1  # perhaps a fused multiply-add
-        if name in EXACT and not is_scaled:
+        if is_exact(name, args) and not is_scaled:
             return step.overload(*args, **kwargs)
         infos = [a.alias_info for a in schema.arguments]
         if any(i is not None for i in infos):
@@ -78,6 +110,8 @@ def with_errors(program, seed):
         memories = {a.untyped_storage().data_ptr() for a in results_of(args)}
         if any(m.untyped_storage().data_ptr() in memories for m in results_of(made)):
             return made
+        if name.startswith(SPREADING):
+            return shaken(spread(step, shaken(args), kwargs, random_numbers))
         return shaken(step.overload(*shaken(args), **shaken(kwargs)))
 
     return replay(program, call=call)

@@ -39,6 +39,13 @@ WORDS = {
 TIES = {"sort", "argsort", "topk", "msort", "kthvalue", "median", "nanmedian", "mode"}
 # What two writes to one element leave is open.
 WRITES = {"scatter", "index_put", "_index_put_impl", "index_copy", "put", "slice_scatter_of_duplicates"}
+# What a factorisation makes of numbers that are not finite is LAPACK's own affair.
+FACTORS = (
+    "linalg_svd", "linalg_qr", "linalg_eig", "linalg_lstsq", "linalg_pinv", "linalg_matrix_rank", "linalg_cond",
+    "linalg_lu", "linalg_ldl", "linalg_inv", "linalg_solve", "linalg_det", "linalg_slogdet", "linalg_cholesky",
+    "linalg_matrix_exp", "linalg_tensorinv", "linalg_tensorsolve", "linalg_householder", "linalg_matrix_norm",
+    "linalg_norm", "linalg_matrix_power", "det", "logdet", "slogdet", "inverse", "cholesky", "svd", "qr", "geqrf",
+    "orgqr", "ormqr", "lu_", "triangular_solve", "pinverse", "nuclear_norm", "matrix_exp", "matrix_power")
 # Memory that nothing has written, the process's own numbers, or lazily conjugated results.
 OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "conj_physical_", "resolve",
         "rand", "_fw_primal", "record_stream", "data", "_debug", "from_file", "_cdist", "_make_dual",
@@ -52,13 +59,15 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
         # Eager's own numbers in float64 are short of digits.
         "special_bessel", "special_airy", "special_zeta", "polygamma", "special_polygamma", "igamma", "special_gammainc",
         # What these do with boundaries that are not sorted is nobody's promise.
-        "bucketize", "searchsorted")
+        "bucketize", "searchsorted",
+        # Vectors that are right with either sign.
+        "linalg_svd.", "svd.", "linalg_eigh.", "linalg_eig.", "_linalg_svd", "_linalg_eigh")
 
 
 # Internal ops that trust their callers: wrong arguments write where they should not.
-UNCHECKED = ("_native_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
+UNCHECKED = ("_native_batch_norm", "_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
              "_scaled_dot_product", "_unsafe_index", "_fused_rms_norm", "_prelu_kernel", "max_pool2d_with_indices_b",
-             "max_pool3d_with_indices_b", "convolution_backward", "_convolution", "unfold_backward")
+             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward")
 
 
 @functools.lru_cache(maxsize=None)
@@ -431,19 +440,45 @@ def is_ordinary(x):
 def is_defined(name, given):
     """Whether eager PyTorch says what comes out."""
     packet = name.partition(".")[0].rstrip("_")
-    if packet in ("searchsorted", "bucketize"):
-        row = given[0][packet == "bucketize"]
-        return isinstance(row, torch.Tensor) and bool((row.diff() >= 0).all())
+    tensors = results_of(given[0])
+    if kind_of(name) == "write" and any(overlaps(x.shape, x.stride()) for x in written(name, given)):
+        return False
+    if packet == "as_strided_scatter" and overlaps(given[0][2], given[0][3]):
+        return False
+    if packet.startswith(FACTORS) and not all(bool(torch.isfinite(x).all()) for x in tensors):
+        return False
+    if packet in ("div", "divide", "true_divide"):  # of a complex number by 0 the vector loop and its tail differ
+        by = given[0][1]
+        is_complex = any(x.is_complex() for x in tensors)
+        return not is_complex or bool((by != 0).all() if isinstance(by, torch.Tensor) else by != 0)
+    if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
+        row, index, dim = tensors[0], tensors[1], given[0][2]
+        return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))
+    if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
+        return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:
         return True
     try:
-        tensors = results_of(given[0])
         if packet in TIES:
             x = tensors[0]
             return x.unique().numel() == x.numel() and not x.isnan().any()
         return writes_once(packet, given)
     except Exception:
         return False
+
+
+def written(name, given):
+    schema = overload(name)._schema.arguments
+    return [x for a, x in zip(schema, given[0]) if a.alias_info is not None and a.alias_info.is_write
+            and isinstance(x, torch.Tensor)]
+
+
+def overlaps(shape, strides):
+    """Whether two elements of such a tensor lie in one place."""
+    places = torch.zeros((), dtype=torch.int64)
+    for n, stride in zip(shape, strides):
+        places = places[..., None] + torch.arange(n) * stride
+    return places.unique().numel() < places.numel()
 
 
 def writes_once(packet, given):

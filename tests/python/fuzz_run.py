@@ -140,15 +140,16 @@ def check_compiled(programs, judges, verdicts, chosen):
     try:
         for way in ("fused", "unfused"):
             runs.append(Build([programs[i] for i in chosen], way).run())
-    except Exception:
+    except Exception as problem:
         if len(chosen) == 1:
             verdicts[chosen[0]] = check_all_alone(programs[chosen[0]])
-            if verdicts[chosen[0]].kind == "ok":
-                raise
-            return
-        half = len(chosen) // 2
-        check_compiled(programs, judges, verdicts, chosen[:half])
-        check_compiled(programs, judges, verdicts, chosen[half:])
+        else:
+            half = len(chosen) // 2
+            check_compiled(programs, judges, verdicts, chosen[:half])
+            check_compiled(programs, judges, verdicts, chosen[half:])
+        if all(verdicts[i].kind == "ok" for i in chosen):
+            text = f"with the {len(chosen) - 1} programs after it, not alone: {problem}"
+            verdicts[chosen[0]] = Verdict("different", text, "together")
         return
     for k, i in enumerate(chosen):
         for way, run in zip(("fused", "unfused"), runs):

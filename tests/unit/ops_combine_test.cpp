@@ -74,7 +74,7 @@ TEST(OpsCombine, TakesTheDTypesThatMakeSense) {
 
 TEST(OpsCombine, RegionsAreWellTyped) {
   for (auto combine : {"sum", "prod", "min", "max", "any", "all", "xor", "argmin", "argmax",
-                       "last_argmin", "last_argmax", "welford", "logaddexp"}) {
+                       "last_argmin", "last_argmax", "last_nan_argmax", "welford", "logaddexp"}) {
     for (int k = 0; k < kNumDTypes; ++k) {
       const auto found = named_combine(combine, static_cast<DType>(k));
       if (!found) continue;
@@ -92,8 +92,8 @@ TEST(OpsCombine, RegionsAreWellTyped) {
 TEST(OpsCombine, IntegersDoNotDependOnTheTree) {
   std::mt19937 rng(1);
   for (DType dtype : {DType::i8, DType::u8, DType::i32, DType::u64}) {
-    for (auto combine :
-         {"sum", "prod", "min", "max", "xor", "argmin", "argmax", "last_argmin", "last_argmax"}) {
+    for (auto combine : {"sum", "prod", "min", "max", "xor", "argmin", "argmax", "last_argmin",
+                         "last_argmax", "last_nan_argmax"}) {
       std::vector<Scalar> row;
       for (int k = 0; k < 40; ++k) row.push_back(Scalar::of_int(dtype, rng() % 23 - 11));
       const Combine c = get(combine, dtype);
