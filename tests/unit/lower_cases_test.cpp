@@ -1,5 +1,6 @@
-// Numbers: single ops, decomposed, lowered and run by the interpreter, against what eager PyTorch gave
-// (data/make_lower_cases.py). Shapes, dtypes and strides must be eager's; integers must be equal.
+// Numbers: single ops, decomposed, lowered and run by the interpreter, against what eager
+// PyTorch gave (data/make_lower_cases.py). Shapes, dtypes and strides must be eager's; integers
+// must be equal.
 
 #include <gtest/gtest.h>
 
