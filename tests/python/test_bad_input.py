@@ -246,6 +246,8 @@ INTERRUPTED = """
     import os, signal, sys, threading, time
     import torch
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+
     def f(x):
         outs = []
         for i in range(24):
