@@ -99,6 +99,10 @@ class Simplifier {
     for (const Output& output : graph.outputs)
       if (output.value.valid()) is_kept_[output.value] = true;
     for (const StateUpdate& update : graph.state_updates) is_kept_[update.value] = true;
+    // as_strided counts in the memory of what it is given.
+    for (NodeId id : graph.nodes.ids())
+      if (graph.nodes[id].op == "as_strided")
+        is_kept_[std::get<ValueId>(graph.nodes[id].args[0])] = true;
   }
 
   void run() {

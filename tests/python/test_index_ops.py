@@ -305,3 +305,12 @@ def test_eight_bit_floats_are_storage(dtype):
         return y.float() * 2, y.view(2, 2).t().contiguous().to(torch.bfloat16)
 
     check(run, x)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.kthvalue(x.flatten(), 2).values.as_strided([], []),
+    lambda x: torch.kthvalue(x, 2, dim=0).values.as_strided([2, 2], [2, 1]),
+    lambda x: torch.median(x, 1).values.as_strided([3], [1]),
+], ids=["number", "row", "median"])
+def test_addresses_count_in_what_an_op_made(function):
+    check(function, torch.randn(4, 6))
