@@ -208,10 +208,14 @@ static inline Blocks cut_blocks(i64 m, i64 n, i64 copies, int threads, const Blo
       const i64 wanted = (m + fewest + tries - 1) / (fewest + tries);
       const i64 rows = round_up(wanted, costs.height);
       Blocks b{rows, cols, (m + rows - 1) / rows, (n + cols - 1) / cols};
+      const CutCost cost{b, m, n, costs};
+      const auto is_worth = [&](i64 work) { return least == 0 || work < least - least / 100; };
+      // More blocks cost more in all, and the busiest does at least an even share of that.
+      if (!is_worth(cost.of_first(copies * b.count()) / threads)) break;
       for (bool rows_first : {true, false}) {
         b.rows_first = rows_first;
-        const i64 work = CutCost{b, m, n, costs}.of_busiest(copies, threads);
-        if (least == 0 || work < least - least / 100) {
+        const i64 work = cost.of_busiest(copies, threads);
+        if (is_worth(work)) {
           least = work;
           best = b;
         }
