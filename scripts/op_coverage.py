@@ -31,11 +31,11 @@ SECONDS_A_PAIR = {False: 120, True: 1800}
 WANTED = {True: 0.97, False: 0.95}  # with fullgraph, and of the rest without
 REASONS = 8  # different ones that a row keeps
 NO_GRADIENT = "no result has a gradient"
-# Ops that may give the index of any of several equal elements.
 # Those whose gradient says which of several equal elements was taken: they get different ones.
 SORTS = {"sort", "msort"}
 # Those whose results have any order: their gradients are of a sum that has the same value in each.
 UNORDERED = {"linalg.eig", "linalg.eigvals"}
+# Ops that may give the index of any of several equal elements.
 TIES = {"argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"}
 
 

@@ -176,10 +176,6 @@ void fixed_pass(Lowering& l, const Pass& pass, DType dtype) {
   b.finish();
 }
 
-}  // namespace
-
-namespace {
-
 /// How wide a filter is, in elements of an image that keeps its size.
 i64 filter_width(const Node& node) { return node.op.find("cubic") != std::string::npos ? 4 : 2; }
 

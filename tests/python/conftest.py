@@ -3,3 +3,7 @@
 import os
 
 os.environ["TRITON_INTERPRET"] = "1"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "reported(*reports): public reports that the test is for")

@@ -226,9 +226,8 @@ nb::object Callable::result(const Run& run, const Result& r, const Value& value)
     const Block& block = blocks_[r.block];
     const nb::object& base = run.blocks[r.block];
     if (run.is_whole[r.block] && block.output == r.output) return base;
-    Tensor memory;
-    torch_->view(base.ptr(), memory);
-    const i64 offset = memory.data ? (t->data - memory.data) / size_of(t->dtype) : 0;
+    const std::byte* start = torch_->data(base.ptr());
+    const i64 offset = start ? (t->data - start) / size_of(t->dtype) : 0;
     const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
     return torch_->as_strided(base.ptr(), shape.ptr(), strides.ptr(), offset);
   }
