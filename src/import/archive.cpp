@@ -30,6 +30,17 @@ struct UnzipCloser {
 };
 using Unzip = std::unique_ptr<void, UnzipCloser>;
 
+/// The record that ends every archive, and nothing before it. minizip does not find it at the first
+/// byte in all of its releases.
+bool is_empty_archive(const Bytes& file) {
+  constexpr std::string_view kEndOfDirectory("PK\5\6", 4);
+  constexpr i64 kSize = 22, kCommentSize = 20;
+  if (file.size < kSize || std::memcmp(file.data, kEndOfDirectory.data(), 4) != 0) return false;
+  u16 comment = 0;
+  std::memcpy(&comment, file.data + kCommentSize, sizeof(comment));
+  return file.size == kSize + comment;
+}
+
 u32 crc_of(const std::byte* data, i64 size) {
   return static_cast<u32>(
       crc32_z(0, reinterpret_cast<const Bytef*>(data), static_cast<z_size_t>(size)));
@@ -155,6 +166,7 @@ Result<Archive> Archive::open(Bytes file, const std::string& path) {
   Archive archive;
   archive.file_ = std::move(file);
   archive.path_ = path;
+  if (is_empty_archive(archive.file_)) return archive;
   MemoryFile stream{archive.file_.data, archive.file_.size, 0};
   zlib_filefunc64_def functions = memory_file_functions(stream);
   Unzip zip(unzOpen2_64("", &functions));

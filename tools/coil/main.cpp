@@ -1,11 +1,21 @@
 // The command line of coil.
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "cli.h"
 
 namespace coil::cli {
 namespace {
+
+// In words of our own: those of CLI::Range are not the same in all releases.
+std::string thread_count(const std::string& text) {
+  int count = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_right =
+      status == std::errc() && end == text.data() + text.size() && count >= 1 && count <= 1024;
+  return is_right ? "" : str("Value {} not in range 1 to 1024", text);
+}
 
 void add_common(CLI::App& command, Common& common) {
   command
@@ -15,7 +25,7 @@ void add_common(CLI::App& command, Common& common) {
   command.add_option("--target", common.target,
                      "cpp (compiled kernels, the default) or interp (the oracle)");
   command.add_option("--threads", common.threads, "threads of the pool (default: one per core)")
-      ->check(CLI::Range(1, 1024));
+      ->check(thread_count);
   command
       .add_option("-O", common.options,
                   "key=value, an option of the compiler; see `coil --options`")
