@@ -94,7 +94,7 @@ def names_of(module, node):
         if name.startswith(prefix):
             name = name.removeprefix(prefix).removesuffix(".default")
             break
-    found = {name, name.replace(".", "::", 1), name.replace(".", "::", 1) + ".default", "/" + name}
+    found = {name, name.replace(".", "::", 1), "/" + name}
     for graph in sub_graphs(module, node):
         for inner in graph.graph.nodes:
             if inner.op == "call_function":

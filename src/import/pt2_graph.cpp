@@ -11,7 +11,7 @@
 namespace coil {
 namespace {
 
-constexpr std::string_view kAten = "torch.ops.aten.";
+constexpr std::string_view kOps = "torch.ops.";
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 /// The name in an argument that has one: {"as_tensor": {"name": n}}, {"as_sym_int": {"as_name":
@@ -38,11 +38,17 @@ void each_output(const Json& outputs, const std::function<void(const std::string
   }
 }
 
-/// "add.Tensor" of "torch.ops.aten.add.Tensor", "relu" of "torch.ops.aten.relu.default".
+/// "add.Tensor" of "torch.ops.aten.add.Tensor", "relu" of "torch.ops.aten.relu.default", "lib::op"
+/// of "torch.ops.lib.op.default"; "/name" of what is no op of torch.
 std::string op_of_target(std::string_view target) {
+  if (!target.starts_with(kOps)) return str("/{}", target);
   constexpr std::string_view kDefault = ".default";
   if (target.ends_with(kDefault)) target.remove_suffix(kDefault.size());
-  return std::string(target.substr(kAten.size()));
+  target.remove_prefix(kOps.size());
+  const std::size_t dot = std::min(target.find('.'), target.size());
+  const std::string_view space = target.substr(0, dot);
+  const std::string_view name = target.substr(std::min(dot + 1, target.size()));
+  return space == "aten" ? std::string(name) : str("{}::{}", space, name);
 }
 
 /// The error with the node's name and place, unless it has one.
@@ -147,11 +153,6 @@ void Pt2GraphReader::bind(const ImportCall& call, const std::vector<ImportValue>
 
 void Pt2GraphReader::read_node(const Json& node) {
   const std::string target = text_field(node, "target");
-  if (target.starts_with(kAten)) {
-    const std::string op = op_of_target(target);
-    if (!read_size_query(node, op)) read_aten(node, op);
-    return;
-  }
   if (target.starts_with(kHigherOrder)) {
     Pt2HopReader(*this, node, target.substr(kHigherOrder.size())).read();
     return;
@@ -162,19 +163,12 @@ void Pt2GraphReader::read_node(const Json& node) {
     return;
   }
   // Casts of numbers that vary. Their arguments are the first of aten's op.
-  if (target == "torch.ops.prims.convert_element_type.default") return read_aten(node, "_to_copy");
-  // Another namespace: not an op of ATen.
-  constexpr std::string_view kOps = "torch.ops.";
-  std::string op = target.starts_with(kOps) ? target.substr(kOps.size()) : target;
-  if (const std::size_t dot = op.find('.'); target.starts_with(kOps) && dot != op.npos)
-    op.replace(dot, 1, "::");
-  else
-    op = "/" + op;
-  const ImportCall call = call_of(node, op);
-  bind(call, builder_.unsupported(call));
+  if (target == "torch.ops.prims.convert_element_type.default") return read_op(node, "_to_copy");
+  const std::string op = op_of_target(target);
+  if (!read_size_query(node, op)) read_op(node, op);
 }
 
-void Pt2GraphReader::read_aten(const Json& node, const std::string& op) {
+void Pt2GraphReader::read_op(const Json& node, const std::string& op) {
   ImportCall call = call_of(node, op);
   if (!ops::find_schema(op)) {
     bind(call, builder_.unsupported(call));

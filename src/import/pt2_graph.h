@@ -57,7 +57,7 @@ class Pt2GraphReader {
   friend class Pt2HopReader;
 
   void read_node(const Json& node);
-  void read_aten(const Json& node, const std::string& op);
+  void read_op(const Json& node, const std::string& op);
   bool read_size_query(const Json& node, const std::string& op);
   void read_scalar(const Json& node, const std::string& function);
   LocId loc_of(const Json& node);

@@ -67,7 +67,7 @@ class SchemaReader {
   explicit SchemaReader(std::string_view text) : rest_(text) {}
 
   bool schema(Schema& out) {
-    if (!identifier(out.name)) return false;
+    if (!qualified(out.name)) return false;
     if (accept(".") && !identifier(out.overload)) return false;
     if (!accept("(") || !arguments(out.args)) return false;
     skip_spaces();
@@ -99,6 +99,16 @@ class SchemaReader {
     while (end < rest_.size() && is_identifier_char(rest_[end])) ++end;
     out = take(end);
     return end > 0;
+  }
+
+  /// A name, behind its namespace and `::` where that is not aten.
+  bool qualified(std::string& out) {
+    std::string name;
+    if (!identifier(out)) return false;
+    if (!accept("::")) return true;
+    if (!identifier(name)) return false;
+    out += "::" + name;
+    return true;
   }
 
   /// After the opening parenthesis, past the closing one.

@@ -154,6 +154,7 @@ struct DecompositionRow {
 // One table a family.
 std::span<const DecompositionRow> matrix_decompositions();
 std::span<const DecompositionRow> einsum_decompositions();
+std::span<const DecompositionRow> grouped_decompositions();
 std::span<const DecompositionRow> conv_decompositions();
 std::span<const DecompositionRow> norm_decompositions();
 std::span<const DecompositionRow> view_decompositions();

@@ -22,7 +22,7 @@ const Registry& registry() {
           segment_decompositions(),   embedding_bag_decompositions(), unique_decompositions(),
           pool_decompositions(),      attention_decompositions(),     linalg_decompositions(),
           histogram_decompositions(), distance_decompositions(),      random_decompositions(),
-          fft_decompositions(),       stft_decompositions()}) {
+          fft_decompositions(),       stft_decompositions(),          grouped_decompositions()}) {
       for (const DecompositionRow& row : family) {
         const bool added = rows.emplace(row.op, row.rewrite).second;
         COIL_CHECK(added, "two decompositions of {}", row.op);

@@ -180,3 +180,41 @@ def test_sizes_change():
     for n in (5, 2, 7):
         a = torch.randn(n, n, dtype=torch.float64)
         torch.testing.assert_close(step(a), torch.linalg.eigvalsh(a @ a.mT))
+
+
+GROUPED = {  # sizes of both; strides of 16 bytes, which torch asks for
+    "rows": ((16, 24), (4, 24, 8)), "columns": ((4, 8, 24), (24, 16)), "sums": ((8, 16), (16, 16)),
+    "batches": ((4, 16, 24), (4, 24, 8)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("form", GROUPED)
+def test_grouped_products(form, dtype):
+    left, right = (torch.randn(sizes, dtype=dtype) for sizes in GROUPED[form])
+    ends = None if form == "batches" else torch.tensor([3, 3, 11, 16], dtype=torch.int32)
+
+    def product(a, b):
+        return torch._grouped_mm(a, b, offs=ends)
+
+    found = torch.compile(product, backend="coil", fullgraph=True)(left, right)
+    torch.testing.assert_close(found, product(left, right))
+
+
+@pytest.mark.parametrize("ends", [[3, 3, 11, 16], [0, 5, 5, 9]])  # 9: seven rows belong to no group
+def test_grouped_products_of_transformers(ends):
+    pytest.importorskip("transformers.integrations.moe")
+    op = torch.ops.transformers.grouped_mm_fallback
+    rows, matrices = torch.randn(16, 24), torch.randn(4, 24, 8)
+    ends = torch.tensor(ends)
+
+    def gradients(function):
+        torch.manual_seed(1)
+        leaves = [rows.clone().requires_grad_(), matrices.clone().requires_grad_()]
+        out = function(*leaves)
+        return [out.detach(), *torch.autograd.grad(out, leaves, torch.randn_like(out))]
+
+    compiled = torch.compile(lambda a, b: op(a, b, ends), backend="coil", fullgraph=True)
+    wanted = gradients(lambda a, b: op(a, b, ends))
+    for e, f in zip(wanted, gradients(compiled), strict=True):
+        torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-5)
