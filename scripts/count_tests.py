@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""count_tests.py LOGS: sums the results in the logs that `make test` leaves.
+"""count_tests.py LOGS [SUITE...]: sums the results in the logs that `make test` leaves, of all suites or of some.
 
 Prints one line a suite and, last, `N passed, N failed, N skipped`. A suite that left no result counts
 as one failure, so that a test run that broke off cannot look well.
@@ -52,9 +52,9 @@ SUITES = {"lint": count_lint, "ctest": count_ctest, "cases": count_cases, "pytes
 def main():
     logs = pathlib.Path(sys.argv[1])
     total = [0, 0, 0]
-    for suite, count in SUITES.items():
+    for suite in sys.argv[2:] or SUITES:
         path = logs / f"{suite}.log"
-        result = count(path.read_text(errors="replace")) if path.is_file() else None
+        result = SUITES[suite](path.read_text(errors="replace")) if path.is_file() else None
         note = ""
         if result is None:
             result, note = (0, 1, 0), " (left no result)"

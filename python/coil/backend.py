@@ -7,7 +7,7 @@ from coil.compiler import Dtypes, compile_graph
 from coil.decompositions import decompositions
 from coil.freezing import compile_frozen
 from coil.options import from_torch
-from coil.randomness import give_keys
+from coil.randomness import give_keys, hide_drawless, show_drawless
 from coil.whole_ops import kept_whole
 
 
@@ -44,7 +44,11 @@ def compile_both(gm, example_inputs, options, watch=None):
         # What a forward pass draws, its backward pass must draw again.
         if not options.flag("fallback_random"):
             give_keys(joint)
-        return min_cut_rematerialization_partition(joint, inputs, **more)
+        hide_drawless(joint)
+        graphs = min_cut_rematerialization_partition(joint, inputs, **more)
+        for graph in graphs:
+            show_drawless(graph)
+        return graphs
 
     backend = aot_autograd(
         fw_compiler=compiler,

@@ -14,6 +14,8 @@ from coil import _coil
 from coil.chunked_loss import chunked_loss_ops
 from coil.formulas import formulas, grouped_attention
 from coil.list_ops import list_ops
+from coil.older_torch import other_ways
+from coil.windows import windows
 
 
 def decompositions():
@@ -28,6 +30,8 @@ def decompositions():
 def torch_ops():
     table = {op: f for op, f in core_aten_decompositions().items() if not has_op(op)}
     table.update((op, f) for op, f in formulas().items() if not has_op(op))
+    table.update(windows())
+    table.update(other_ways())
     table.update(list_ops())
     table.update(prims())
     table.update(chunked_loss_ops())

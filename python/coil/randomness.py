@@ -11,9 +11,11 @@ is saved for its backward pass, where an op that is computed again draws the sam
 """
 
 import torch
+from torch._functorch.partitioners import must_recompute
 from torch.utils.checkpoint import CheckpointPolicy
 
 from coil import _coil, hops
+from coil.decompositions import has_op
 from coil.errors import CompileError
 
 
@@ -25,6 +27,11 @@ def program_key():
 def keyed(op, key, number, *args, **kwargs):
     """The target of a node that is `op` with a key and a number."""
     raise RuntimeError("keyed is compiled, never run")
+
+
+def drawless(op, *args, **kwargs):
+    """The target of a node that is `op`, which torch's tags call random and coil does not."""
+    raise RuntimeError("drawless stands for an op while a graph is partitioned")
 
 
 def new_key():
@@ -64,6 +71,20 @@ def give_keys(module):
             give_key(node, key, counter)
         else:
             hand_in(module, node, key, counter)
+
+
+def hide_drawless(module):
+    """What is computed again and draws nothing in coil (attention, which older releases of torch tag as random): the
+    partitioner has no generator's state to save for it."""
+    for node in module.graph.nodes:
+        if is_seeded(node.target) and has_op(node.target) and not is_random(node) and must_recompute(node):
+            node.args, node.target = (node.target, *node.args), drawless
+
+
+def show_drawless(module):
+    for node in module.graph.find_nodes(op="call_function", target=drawless):
+        node.target, node.args = node.args[0], node.args[1:]
+    module.recompile()
 
 
 class Numbers:

@@ -147,6 +147,22 @@ Type sequence_layout(const Call& call, Type out) {
   return out;
 }
 
+/// Eager computes no transposed convolution whose result would end in elements that no window
+/// reaches.
+Status output_padding_fits(const Call& call, std::size_t spatial) {
+  const std::vector<i64> added = COIL_TRY(call.constants("output_padding"));
+  const std::vector<i64> stride = COIL_TRY(call.constants("stride"));
+  const std::vector<i64> dilation = COIL_TRY(call.constants("dilation"));
+  const auto at = [](const std::vector<i64>& list, std::size_t i) {
+    return list.size() == 1 ? list[0] : list[i];
+  };
+  for (std::size_t i = 0; i < spatial; ++i)
+    if (at(added, i) >= std::max(at(stride, i), at(dilation, i)))
+      return call.fail("output padding {} must be smaller than the stride or the dilation",
+                       at(added, i));
+  return Ok{};
+}
+
 Result<Types> convolution(const Call& call) {
   const Type& input = call.tensor("input");
   const Type& weight = call.tensor("weight");
@@ -170,6 +186,8 @@ Result<Types> convolution(const Call& call) {
   const sym::Expr groups = call.integer("groups");
   if (known_less(call.graph, groups, call.number(1))) return call.fail("groups must be positive");
   const bool transposed = call.flag("transposed");
+  const bool has_images = !known_value(call.graph, input.shape[0], 0);
+  if (transposed && has_images) COIL_TRY(output_padding_fits(call, spatial));
   const sym::Expr channels = transposed ? call.syms.mul(weight.shape[1], groups) : weight.shape[0];
   COIL_TRY(sizes_agree(call, input.shape[1],
                        transposed ? weight.shape[0] : call.syms.mul(weight.shape[1], groups)));

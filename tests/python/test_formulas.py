@@ -47,3 +47,22 @@ def test_lstm_without_gradients(settings):
         for args in ((x,), (x, (state, -state))):
             found, expected = (torch.utils._pytree.tree_leaves(m(*args)) for m in (compiled, model))
             torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hann", "kaiser"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_windows(name, dtype):
+    op = getattr(torch, f"{name}_window")
+    more = {"hamming": [(0.6,), (0.6, 0.3)], "kaiser": [(3.0,)]}.get(name, [])
+    choices = [(n, periodic) for n in (0, 1, 2, 3, 12, 33) for periodic in (True, False)]
+    choices += [(9, True, *m) for m in more]
+
+    def windows(x):
+        return [op(12, dtype=dtype) * x, *(op(*choice, dtype=dtype) * x for choice in choices)]
+
+    x = torch.ones((), dtype=dtype)
+    for found, expected in zip(torch.compile(windows, backend="coil", fullgraph=True)(x), windows(x), strict=True):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        # Half floats: eager's own roundings, bit for bit.
+        tolerance = {torch.float32: 1e-6, torch.float64: 1e-14}.get(dtype, 0)
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)

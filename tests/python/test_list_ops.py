@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 coil = pytest.importorskip("coil")
 
+from beside_torch import what_torch_lacks  # noqa: E402
 from torch.testing._internal import common_methods_invocations as op_db  # noqa: E402
 
 FOREACH = [
@@ -68,7 +69,12 @@ def test_foreach(info):
                 continue
             torch._dynamo.reset()
             expected = flat(op(*copy.deepcopy(args)))
-            found = flat(torch.compile(lambda a: op(*a), backend="coil")(args))
+            try:
+                found = flat(torch.compile(lambda a: op(*a), backend="coil")(args))
+            except Exception:
+                if what_torch_lacks(lambda a: op(*a), [args]):
+                    continue
+                raise
             assert len(found) == len(expected)
             for f, e in zip(found, expected):
                 assert (f.shape, f.dtype) == (e.shape, e.dtype)

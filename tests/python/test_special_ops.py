@@ -88,6 +88,9 @@ def test_ranges_of_integers(ends):
 
 def test_ranges_that_begin_with_fractions_or_flags():
     check(lambda x: torch.arange(0.5, 5, 1.5, dtype=torch.int64) + x, torch.tensor(0))
+    for line in ((0.9, 5.9), (True, 5.5, True), (5.5, 0.2, -1.5), (-0.5, 3, 1), (2.7,), (-3.7, 3.9, 2.9)):
+        torch._dynamo.reset()  # the numbers stay numbers
+        check(lambda x: torch.arange(*line, dtype=torch.int64) + x, torch.tensor(0))
     check(lambda x: torch.arange(2.9, -5.5, -1.7, dtype=torch.int32) + x, torch.tensor(0, dtype=torch.int32))
     check(lambda x: torch.arange(False, True, True, dtype=torch.float32) + x, torch.tensor(0.0))
     check(lambda x: torch.arange(False, True, 0.25) + x, torch.tensor(0.0))

@@ -58,8 +58,32 @@ def _cast_rounding_bf16(self, source, dst_type):
     return _cast(self, source, dst_type)
 
 
+def _all_ones(self, dtype):
+    """As InterpreterBuilder.get_all_ones_value, whose -1 numpy 2 takes for no unsigned integer."""
+    kind = interpreter._get_np_dtype(dtype)
+    return interpreter.TensorHandle(np.array([-1]).astype(kind), dtype.scalar)
+
+
+_patch_tensor = interpreter._patch_lang_tensor
+
+
+def _patch_tensor_with_index(tensor, *scope):
+    """As _patch_lang_tensor, whose ends of a range are arrays of one element, which numpy 2.4 takes for no number."""
+
+    def index(self):
+        return int(self.handle.data.item())
+
+    _patch_tensor(tensor, *scope)
+    if scope:
+        scope[0].set_attr(tensor, "__index__", index)
+    else:
+        tensor.__index__ = index
+
+
+interpreter._patch_lang_tensor = _patch_tensor_with_index
 interpreter.InterpreterBuilder.cast_impl = _cast_rounding_bf16
 interpreter.InterpreterBuilder.create_splat = _splat
+interpreter.InterpreterBuilder.get_all_ones_value = _all_ones
 interpreter.ReduceOps.generic_reduce = _reduce_by_halves
 interpreter.ScanOps.generic_scan = _scan_by_doubling
 

@@ -73,5 +73,19 @@ TEST(GraphRules, ParametersOfAnotherShapeAreRefused) {
   }
 }
 
+TEST(GraphRules, OutputPaddingIsSmallerThanTheStrideOrTheDilation) {
+  const RuleCases cases = rule_cases();
+  const auto parses = [&](const char* stride, const char* dilation, const char* padding) {
+    const std::string line = std::string("%r = convolution(%img, %WT, None, ") + stride +
+                             ", [1, 1], " + dilation + ", true, " + padding + ", 1)";
+    return parse_graph(cases.head + "\n" + line + "\nreturn\n}", "rules.graph").ok();
+  };
+  EXPECT_TRUE(parses("[2, 1]", "[1, 1]", "[1, 0]"));
+  EXPECT_TRUE(parses("[2, 1]", "[1, 2]", "[1, 1]"));
+  EXPECT_FALSE(parses("[1]", "[1]", "[1]"));
+  EXPECT_FALSE(parses("[2, 1]", "[1, 1]", "[0, 1]"));
+  EXPECT_FALSE(parses("[2, 1]", "[1, 2]", "[2, 1]"));
+}
+
 }  // namespace
 }  // namespace coil
