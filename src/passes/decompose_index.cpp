@@ -235,7 +235,7 @@ Values masked_scatter(Composite& c) {
   const ValueId source = c.reshape(c.tensor("source"), {c.n(-1)});
   const ValueId taken =
       c.call("index.Tensor", {source, Values{c.call("clamp_min", {rank, c.n(0)})}});
-  return {c.call("where.self", {both[1], c.view(taken, c.shape(both[0])), both[0]})};
+  return {c.contiguous(c.call("where.self", {both[1], c.view(taken, c.shape(both[0])), both[0]}))};
 }
 
 constexpr DecompositionRow kRows[] = {
