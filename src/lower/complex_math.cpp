@@ -38,9 +38,17 @@ Parts ComplexMath::sign(Parts x) {
   return {b_.where(is_zero, zero, b_.div(x.re, size)), b_.where(is_zero, zero, b_.div(x.im, size))};
 }
 
+/// An infinite size has a part that is not finite where the angle is not, and none at an angle
+/// of 0 (C23, G.6.3.1).
 Parts ComplexMath::exp(Parts x) {
-  const Val size = op(ScalarOp::exp, x.re);
-  return {b_.mul(size, op(ScalarOp::cos, x.im)), b_.mul(size, op(ScalarOp::sin, x.im))};
+  const Val size = op(ScalarOp::exp, x.re), zero = number(0);
+  const Val turns = b_.sub(x.im, x.im);  // NaN where the angle says nothing
+  const Val lost =
+      b_.op(ScalarOp::bits_and, {op(ScalarOp::isinf, x.re), op(ScalarOp::isnan, turns)});
+  const Val gone = b_.op(ScalarOp::bits_and, {lost, b_.op(ScalarOp::eq, {size, zero})});
+  const Val im = b_.where(gone, zero, b_.mul(size, op(ScalarOp::sin, x.im)));
+  return {b_.where(lost, size, b_.mul(size, op(ScalarOp::cos, x.im))),
+          b_.where(b_.op(ScalarOp::eq, {x.im, zero}), x.im, im)};
 }
 
 /// exp(x) - 1 as expm1(re) cos(im) - 2 sin(im / 2)^2, which cancels nothing near 0.
