@@ -41,11 +41,11 @@ def real(x):
 
 
 def moved(x, random_numbers):
-    """The tensor with each element off by up to an ulp or two."""
+    """The tensor with each element off by up to an ulp or two, or by the half of that."""
     if x.is_complex():
         return torch.view_as_complex(moved(torch.view_as_real(x).contiguous(), random_numbers))
-    off = torch.randint(-1, 2, x.shape, generator=random_numbers).to(x.dtype)
-    out = x + x.abs() * off * EPS[x.dtype] + torch.where(x == 0, 0, off * TINY[x.dtype])
+    off = torch.randint(-2, 3, x.shape, generator=random_numbers).to(x.dtype)
+    out = x + x.abs() * off * (EPS[x.dtype] / 2) + torch.where(x == 0, 0, off.sign() * TINY[x.dtype])
     return torch.where(torch.isfinite(x), out, x).to(x.dtype)
 
 

@@ -67,7 +67,8 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
 # Internal ops that trust their callers: wrong arguments write where they should not.
 UNCHECKED = ("_native_batch_norm", "_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
              "_scaled_dot_product", "_unsafe_index", "_fused_rms_norm", "_prelu_kernel", "max_pool2d_with_indices_b",
-             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward")
+             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward",
+             "fractional_max_pool2d_b", "fractional_max_pool3d_b", "_pdist_backward")
 
 
 @functools.lru_cache(maxsize=None)
@@ -454,6 +455,9 @@ def is_defined(name, given):
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))
+    if packet.startswith("_fft_"):  # torch's kernel ends the process where a dim is named twice
+        dims = [d % tensors[0].ndim for d in given[0][1]]
+        return len(set(dims)) == len(dims)
     if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
         return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:

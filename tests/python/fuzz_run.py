@@ -30,8 +30,8 @@ class Refused(Exception):
 
 
 def imported(merged, options):
-    document = Document(merged.module)
     try:
+        document = Document(merged.module)
         program = session(options).import_graph(document.text(), document.constants)
     except coil.CompileError as problem:
         raise Refused(str(problem)) from None
