@@ -191,13 +191,13 @@ Values searchsorted(Composite& c) {
   return {position_among(c, sequence, c.tensor("self"), right)};
 }
 
-/// The rows that are named and whose norm is above max_norm, shortened to it; eager's factor is a
-/// double.
+/// The rows that are named, perhaps from the end, and whose norm is above max_norm, shortened to
+/// it; eager's factor is a double.
 Values embedding_renorm(Composite& c) {
   const ValueId weight = c.self();
   const DType dtype = c.dtype(weight);
   const ValueId rows = c.reshape(c.tensor("indices"), {c.n(-1)});
-  const ValueId named = c.call("index_select", {weight, c.n(0), rows});
+  const ValueId named = c.call("index.Tensor", {weight, Values{rows}});
   const ValueId norm =
       c.to(c.call("linalg_vector_norm", {named, c.real("norm_type"), Exprs{c.n(1)}, true, None{}}),
            DType::f64);

@@ -149,7 +149,9 @@ FOUND_OPS = [
     ("masked_scatter.default", randoms(2, 1, 1), torch.ones(2, 1, 2, dtype=BOOL).permute(2, 1, 0), randoms(4)),
     ("tanh_backward.default", randoms(2, dtype=torch.bfloat16).as_strided((2, 2, 1), (1, 0, 2)), randoms(2, dtype=torch.float64)),
     *[("cov.default", x) for x in (POINTS.view(2, 3), randoms(1, 3), torch.arange(6).view(2, 3))],
-    ("pow.Tensor_Tensor", torch.zeros(()), torch.tensor(-0.5 - 2j)),
+    *[("pow.Tensor_Tensor", torch.zeros(()), torch.tensor(y)) for y in (-0.5 - 2j, 0.5 + 2j, -2 + 0j)],
+    ("hardsigmoid_backward.default", randoms(3, dtype=torch.float64), randoms(3, dtype=torch.float64)),
+    ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
 ]
 
 
@@ -202,6 +204,24 @@ def test_index_out_of_range(way):
         build = fuzz_run.Build([program], way)
         with pytest.raises(coil.RunError, match="out of range|is outside"):
             build.compiled([x, i])
+
+
+# The C standard leaves open the sign of some zeros and infinities of these.
+OPEN_SIGNS = ("exp", "sinh", "cosh", "sin", "cos")
+COMPLEX_FUNCTIONS = OPEN_SIGNS + (
+    "expm1", "log", "sqrt", "rsqrt", "tanh", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "reciprocal", "sigmoid")
+
+
+def test_complex_functions_of_what_is_not_finite():
+    values = torch.tensor([0.0, -0.0, 1.0, -2.5, INF, -INF, NAN])
+    x = torch.complex(*torch.meshgrid(values, values, indexing="ij")).flatten()
+    programs = [one(f"{name}.default", x) for name in COMPLEX_FUNCTIONS]
+    for name, program, (found, _) in zip(COMPLEX_FUNCTIONS, programs, fuzz_run.Build(programs, "interp").run()):
+        e, f = torch.view_as_real(fuzz_program.replay(program).outputs[0]), torch.view_as_real(found[0])
+        wrong = ~torch.isclose(e.abs(), f.abs(), equal_nan=True)
+        if name not in OPEN_SIGNS:
+            wrong |= (e.signbit() != f.signbit()) & ~e.isnan()
+        assert not wrong.any(), f"{name} of {x[wrong.any(1)].tolist()}"
 
 
 def test_random_programs():
