@@ -117,6 +117,20 @@ def with_errors(program, seed):
     return replay(program, call=call)
 
 
+def in_double(step, args, kwargs):
+    """The op, where integers that it takes for real numbers are so in double precision."""
+    made = step.overload(*args, **kwargs)
+    if torch.Tag.pointwise not in step.overload.tags or not is_inexact(made) or any(is_inexact(x) for x in results_of(args)):
+        return made
+
+    def real_numbers(tree):
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(real_numbers(x) for x in tree)
+        return tree.double() if isinstance(tree, torch.Tensor) else tree
+
+    return step.overload(*real_numbers(args), **kwargs)
+
+
 def same_bits(a, b):
     """Equal, a NaN equal to any NaN."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):
@@ -162,7 +176,7 @@ class Judge:
         if self.shaken is None:
             self.shaken = []
             try:
-                wide = replay(self.program, wide=True)
+                wide = replay(self.program, wide=True, call=in_double)
                 self.wide = wide.outputs + wide.inputs
             except Exception:
                 self.wide = None

@@ -151,6 +151,13 @@ FOUND_OPS = [
     *[("cov.default", x) for x in (POINTS.view(2, 3), randoms(1, 3), torch.arange(6).view(2, 3))],
     *[("pow.Tensor_Tensor", torch.zeros(()), torch.tensor(y)) for y in (-0.5 - 2j, 0.5 + 2j, -2 + 0j)],
     ("hardsigmoid_backward.default", randoms(3, dtype=torch.float64), randoms(3, dtype=torch.float64)),
+    # Sums of neighbours wrap; x has more dims than y.
+    *[(f"{op}.dx", torch.tensor(y, dtype=torch.int16)) for op in ("trapezoid", "cumulative_trapezoid") for y in ([-20618], [30000, 30000, 7])],
+    *[(f"{op}.x", torch.tensor([1, -7]), randoms(5, 2)) for op in ("trapezoid", "cumulative_trapezoid")],
+    ("trapezoid.dx", torch.zeros(2, 0, dtype=torch.int32)),
+    ("addr.default", torch.ones(2, 3, dtype=BOOL), torch.ones(2, dtype=BOOL), randoms(3)),
+    ("addr.default", randoms(2, 3, dtype=HALF), torch.ones(2, dtype=BOOL), torch.ones(3, dtype=BOOL)),
+    *[(f"{op}.default", randoms(2, dtype=HALF), randoms(3, 2)[0], reduction) for op in ("huber_loss", "soft_margin_loss") for reduction in (0, 1)],
     ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
 ]
 
