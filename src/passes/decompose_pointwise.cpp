@@ -179,6 +179,7 @@ ValueId difference(Composite& c, ValueId v, i64 dim) {
 
 Values diff(Composite& c) {
   const i64 dim = c.dim("dim", c.self());
+  if (c.count_of("n") == 0) return {c.call("clone", {c.self()})};  // of self alone
   Values parts = {c.self()};
   if (c.has("prepend")) parts.insert(parts.begin(), c.tensor("prepend"));
   if (c.has("append")) parts.push_back(c.tensor("append"));

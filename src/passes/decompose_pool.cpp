@@ -200,7 +200,11 @@ Values max_unpool(Composite& c) {
   plane.push_back(c.product(shape, lead, shape.size()));
   const ValueId zeros = c.filled(plane, 0, c.dtype(self));
   const ValueId places = c.reshape(c.tensor("indices"), rows);
-  return {c.view(c.call("scatter.src", {zeros, c.n(-1), places, c.reshape(self, rows)}), shape)};
+  const ValueId out =
+      c.view(c.call("scatter.src", {zeros, c.n(-1), places, c.reshape(self, rows)}), shape);
+  const bool is_plane = size.size() == 2;
+  if (!is_plane || !suggests_channels_last(c.builder.graph(), Type(c.type(self)))) return {out};
+  return {c.call("clone", {out, MemoryFormat::ChannelsLast})};
 }
 
 constexpr DecompositionRow kRows[] = {
