@@ -455,8 +455,10 @@ def is_defined(name, given):
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))
-    if name in ("view.dtype", "view_copy.dtype"):  # the bits of a NaN are open
-        return not tensors[0].isnan().any()
+    if name in ("view.dtype", "view_copy.dtype", "signbit.default", "copysign.Tensor"):  # the bits of a NaN are open
+        return not tensors[-1].isnan().any()
+    if name == "copy_.default" and meet_partly(*tensors):
+        return False
     if packet == "ldexp" and given[0][1].dtype.is_floating_point:  # it has the strides of pow.Scalar
         return given[0][1].is_contiguous()
     if packet.startswith("_fft_"):  # torch's kernel ends the process where a dim is named twice
@@ -473,6 +475,13 @@ def is_defined(name, given):
         return writes_once(packet, given)
     except Exception:
         return False
+
+
+def meet_partly(a, b):
+    """Whether the tensors lie in one memory, but not element on element: what a copy leaves is open."""
+    if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
+        return False
+    return (a.data_ptr(), a.shape, a.stride()) != (b.data_ptr(), b.shape, b.stride())
 
 
 def written(name, given):

@@ -158,6 +158,10 @@ FOUND_OPS = [
     ("addr.default", torch.ones(2, 3, dtype=BOOL), torch.ones(2, dtype=BOOL), randoms(3)),
     ("addr.default", randoms(2, 3, dtype=HALF), torch.ones(2, dtype=BOOL), torch.ones(3, dtype=BOOL)),
     *[(f"{op}.default", randoms(2, dtype=HALF), randoms(3, 2)[0], reduction) for op in ("huber_loss", "soft_margin_loss") for reduction in (0, 1)],
+    ("diff.default", randoms(2, 3), 0, -1, None, randoms(2, 3)),
+    *[(op, *[torch.tensor([0.0, 1.0, -0.5, 1.5, 0.25])] * (1 + ("back" in op)), eps) for op in ("logit.default", "logit_backward.default")
+      for eps in (None, -0.5, 0.0, 0.25)],
+    ("max_unpool2d.default", randoms(2, 2, 1, 1).as_strided((2, 2, 1, 1), (2, 1, 2, 2)), torch.zeros(2, 2, 1, 1, dtype=torch.int64), [2, 2]),
     ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
 ]
 
@@ -166,6 +170,12 @@ def product_of_one():
     """It is the tensor itself."""
     steps = [Step("cartesian_prod.default", [[Ref(~0)]], {}, 1), Step("add_.Scalar", [Ref(0), 1], {}, 1)]
     return Program([Source.of(randoms(3))], steps, [Ref(~0)])
+
+
+def einsum_of_one(equation):
+    """It is a view where nothing is summed."""
+    steps = [Step("einsum.default", [equation, [Ref(~0)]], {}, 1), Step("add_.Scalar", [Ref(0), 1], {}, 1)]
+    return Program([Source.of(randoms(2, 3))], steps, [Ref(0)])
 
 
 def filled_view_of_nothing():
@@ -182,6 +192,7 @@ def failures(programs):
 
 def test_differences_that_were_found():
     programs = [record(f, inputs) for f, *inputs in FOUND] + [one(*call) for call in FOUND_OPS]
+    programs += [einsum_of_one(equation) for equation in ("ij->ji", "b a", "ij->i")]
     text, verdicts = failures([*programs, atleast_written(), product_of_one(), filled_view_of_nothing()])
     assert not text, text
     refused = [v.detail for v in verdicts if v.kind != "ok"]
