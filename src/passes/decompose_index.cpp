@@ -203,8 +203,10 @@ Values embedding_renorm(Composite& c) {
            DType::f64);
   const double most = c.real("max_norm");
   const ValueId factor = c.div(c.filled({}, most, DType::f64), c.add(norm, 1e-7));
-  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
-  const ValueId shorter = c.to(c.mul(c.to(named, wide), c.to(factor, wide)), dtype);
+  const bool is_whole = dtype == DType::f64 || is_complex(dtype);
+  const DType wide = is_whole ? dtype : DType::f32;
+  const DType real = is_complex(wide) ? real_of(wide) : wide;
+  const ValueId shorter = c.to(c.mul(c.to(named, wide), c.to(factor, real)), dtype);
   const ValueId kept = c.call("where.self", {c.binary("gt", norm, most), shorter, named});
   return {c.call("index_put", {weight, Values{rows}, kept, false})};
 }
