@@ -82,6 +82,17 @@ def spread(step, args, kwargs, random_numbers):
     return torch.view_as_complex(out) if made.is_complex() else out
 
 
+def as_sums(x, random_numbers):
+    """The tensor with errors that a sum over all its elements may have, of which zeros have any sign."""
+    parts = real(x)
+    finite = parts[torch.isfinite(parts)]
+    size = finite.abs().max() if finite.numel() else 0
+    off = torch.randint(0, 2, parts.shape, generator=random_numbers) * 2 - 1
+    parts = torch.where(torch.isfinite(parts), parts + (off * size * EPS[parts.dtype]).to(parts.dtype), parts)
+    parts = torch.where(parts == 0, torch.copysign(parts, off), parts).to(parts.dtype)
+    return torch.view_as_complex(parts) if x.is_complex() else parts
+
+
 def with_errors(program, seed):
     """A run in which every inexact op gets operands and gives results that are a little off."""
     random_numbers = torch.Generator().manual_seed(seed)
@@ -112,7 +123,7 @@ def with_errors(program, seed):
         if any(m.untyped_storage().data_ptr() in memories for m in results_of(made)):
             return made
         if name.startswith(SPREADING):
-            return shaken(spread(step, shaken(args), kwargs, random_numbers))
+            return as_sums(spread(step, shaken(args), kwargs, random_numbers), random_numbers)
         return shaken(step.overload(*shaken(args), **shaken(kwargs)))
 
     return replay(program, call=call)

@@ -85,6 +85,8 @@ def check_alone(program, way, judge=None):
         (outputs, inputs), = build.run()
     except coil.RunError as problem:
         return Verdict("different", f"the call fails: {problem}", way)
+    except Exception as problem:
+        return Verdict("different", f"internal: {problem}", way)
     detail = judge.difference(outputs, inputs, way != "interp")
     return Verdict("different", detail, way) if detail else Verdict("ok")
 
