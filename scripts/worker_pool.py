@@ -76,9 +76,10 @@ class Worker:
     """A process that runs one task at a time, and is replaced when it hangs or dies."""
 
     def __init__(self, command):
-        self.command, self.process = command, None
+        self.command, self.process, self.unread = command, None, b""
 
     def start(self):
+        self.unread = b""
         self.process = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
@@ -90,11 +91,20 @@ class Worker:
             raise RuntimeError(f"a worker did not start: {' '.join(self.command)}")
 
     def read(self, seconds):
+        """The next line: empty where the process has ended, None where none comes in time."""
+        deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as ready:
             ready.register(self.process.stdout, selectors.EVENT_READ)
-            if not ready.select(seconds):
-                return None
-        return self.process.stdout.readline()
+            while b"\n" not in self.unread:
+                if not ready.select(max(deadline - time.monotonic(), 0)):
+                    return None
+                # What has come is read whole: a line left in a buffer would not wake the selector.
+                part = os.read(self.process.stdout.fileno(), 1 << 16)
+                if not part:
+                    return ""
+                self.unread += part
+        line, _, self.unread = self.unread.partition(b"\n")
+        return line.decode() + "\n"
 
     def stop(self):
         if self.process is not None:

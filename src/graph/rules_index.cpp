@@ -295,6 +295,8 @@ Result<Types> topk(const Call& call) {
       return call.fail("k is {} in a dim of size {}", call.syms.text(k),
                        call.syms.text(shape[dim]));
     shape[dim] = k;
+  } else if (known_less(call.graph, call.number(1), k)) {
+    return call.fail("k is {} of one element", call.syms.text(k));
   }
   return Types{call.contiguous(self.dtype, shape), call.contiguous(DType::i64, shape)};
 }

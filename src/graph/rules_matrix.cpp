@@ -64,7 +64,7 @@ Result<Types> added(const Call& call, Result<Types> of) {
   if (*shape != result.shape)
     return call.fail("{} does not broadcast to {}", text(call.syms, addend),
                      text(call.syms, result));
-  if (is_bool(result.dtype) && call.base() != "addr" && !is_empty(call, result))
+  if (is_bool(result.dtype) && !is_empty(call, result))
     return call.fail("matrices of bool have no product: convert them to another dtype");
   return of;
 }
@@ -99,11 +99,19 @@ Result<Types> dot(const Call& call) {
   return Types{call.contiguous(call.self().dtype, {})};
 }
 
+/// Its operands need not agree: it is elementwise arithmetic.
 Result<Types> addr(const Call& call) {
   COIL_TRY(dims_are(call, "vec1", 1));
   COIL_TRY(dims_are(call, "vec2", 1));
-  Sizes shape = {call.tensor("vec1").shape[0], call.tensor("vec2").shape[0]};
-  return added(call, Types{call.contiguous(call.tensor("vec1").dtype, std::move(shape))});
+  const Type &self = call.tensor("self"), &vec1 = call.tensor("vec1"), &vec2 = call.tensor("vec2");
+  const Sizes shape = {vec1.shape[0], vec2.shape[0]};
+  const Result<Sizes> whole = broadcast(call.graph, shape, self.shape);
+  if (!whole.ok()) return call.fail("{}", whole.error().message);
+  if (*whole != shape)
+    return call.fail("{} does not broadcast to the product", text(call.syms, self));
+  Promotion operands;
+  operands.tensors = {self, vec1, vec2};
+  return Types{call.contiguous(promote(operands), shape)};
 }
 
 /// Item i of a list that holds one number a spatial dim, or one for all.

@@ -77,10 +77,36 @@ DType result_dtype(const Call& call, Promotes how, const Types& tensors) {
   COIL_UNREACHABLE();
 }
 
+/// The dtype to which eager converts the operands that take part in promotion, before it looks at
+/// their layouts; none where the op wants them to agree.
+std::optional<DType> common_dtype(const Call& call, Promotes how, const Types& tensors) {
+  switch (how) {
+    case Promotes::ToBool:
+    case Promotes::Self: return promote(operands_of(call, how));
+    case Promotes::First:
+    case Promotes::BoolToInt:
+    case Promotes::Magnitude:
+    case Promotes::Angle:
+    case Promotes::ToComplex: return std::nullopt;
+    case Promotes::Default:
+    case Promotes::ToFloat:
+    case Promotes::Second:
+    case Promotes::Bounds:
+    case Promotes::DivMode:
+    case Promotes::Double: return result_dtype(call, how, tensors);
+  }
+  COIL_UNREACHABLE();
+}
+
 /// Eager gives a few ops their operands in another order, of which the first decides where strides
-/// leave a choice.
-Sizes result_strides(const Call& call, Types tensors, const Sizes& shape) {
-  for (std::string_view op : {"leaky_relu_backward", "threshold_backward"})
+/// leave a choice. A converted operand has lost its gaps and repeated elements, and with them
+/// its strides.
+Sizes result_strides(const Call& call, Promotes how, Types tensors, const Sizes& shape) {
+  if (const std::optional<DType> common = common_dtype(call, how, tensors))
+    for (std::size_t i = how == Promotes::Second ? 1 : 0; i < tensors.size(); ++i)
+      if (tensors[i].dtype != *common)
+        tensors[i].strides = strides_for(call.graph, tensors[i], MemoryFormat::Preserve);
+  for (std::string_view op : {"leaky_relu_backward", "threshold_backward", "rsub.Tensor"})
     if (call.op() == op && tensors.size() == 2) std::swap(tensors[0], tensors[1]);
   return pointwise_strides(call.graph, tensors, shape);
 }
@@ -102,7 +128,7 @@ Result<Types> pointwise(const Call& call) {
   if (how == Promotes::ToComplex && first != DType::f16 && first != DType::f32 &&
       first != DType::f64)
     return call.fail("there is no complex number with parts of {}", name(first));
-  Sizes strides = result_strides(call, tensors, *shape);
+  Sizes strides = result_strides(call, how, tensors, *shape);
   return Types{
       call.strided(result_dtype(call, how, tensors), std::move(*shape), std::move(strides))};
 }

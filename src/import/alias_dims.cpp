@@ -1,6 +1,7 @@
 // Rows of AliasOps that choose, split or reorder dims.
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "graph/builder.h"
@@ -40,6 +41,33 @@ AliasOps::Results AliasOps::reverse_dims() {
   std::vector<i64> order(static_cast<std::size_t>(ndim()));
   std::iota(order.rbegin(), order.rend(), 0);
   return one(permuted(tensor(0), order));
+}
+
+/// Only letters, each of which stands for one dim and is in the result, however the result is
+/// given.
+std::optional<std::vector<i64>> AliasOps::order_of_einsum() {
+  const std::string* equation = std::get_if<std::string>(&arg(0));
+  if (equation == nullptr || tensors(1).size() != 1) return std::nullopt;
+  std::string text = *equation;
+  std::erase(text, ' ');
+  const std::size_t arrow = text.find("->");
+  const std::string from = text.substr(0, arrow);
+  std::string sorted = from;
+  std::ranges::sort(sorted);
+  const std::string to = arrow == text.npos ? sorted : text.substr(arrow + 2);
+  const bool is_each_once = std::ranges::adjacent_find(sorted) == sorted.end();
+  const bool are_letters =
+      std::ranges::all_of(from, [](unsigned char c) { return std::isalpha(c) != 0; });
+  if (!is_each_once || !std::ranges::is_permutation(to, from) || !are_letters ||
+      from.size() != builder_.type(tensors(1)[0]).ndim())
+    return std::nullopt;
+  std::vector<i64> order;
+  for (char label : to) order.push_back(static_cast<i64>(from.find(label)));
+  return order;
+}
+
+AliasOps::Results AliasOps::einsum() {
+  return one(permuted(tensors(1)[0], order_of_einsum().value()));
 }
 
 AliasOps::Results AliasOps::permute() {

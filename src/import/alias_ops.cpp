@@ -76,6 +76,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"swapaxes", &AliasOps::transpose},
       {"swapdims", &AliasOps::transpose},
       {"permute", &AliasOps::permute},
+      {"einsum", &AliasOps::einsum},
       {"movedim.*", &AliasOps::movedim},
       {"moveaxis.*", &AliasOps::movedim},
       {"select.int", &AliasOps::select},
@@ -120,6 +121,7 @@ std::optional<std::vector<ImportValue>> AliasOps::run() {
   if (row == nullptr) return std::nullopt;
   if (row->resolve == &AliasOps::same_in_evaluation && flag(2)) return std::nullopt;
   if (row->resolve == &AliasOps::only_one && tensors(0).size() != 1) return std::nullopt;
+  if (row->resolve == &AliasOps::einsum && !order_of_einsum()) return std::nullopt;
   return (this->*row->resolve)();
 }
 

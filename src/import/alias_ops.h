@@ -58,6 +58,9 @@ class AliasOps {
   Results transpose_last();
   Results reverse_dims();
   Results permute();
+  /// The dims that an einsum of one tensor only permutes, in the result's order; it is a view then.
+  std::optional<std::vector<i64>> order_of_einsum();
+  Results einsum();
   Results movedim();
   Results select();
   Results slice();

@@ -51,6 +51,14 @@ class ComplexMath {
   Parts one_plus(Parts x) { return {b_.add(number(1), x.re), x.im}; }
   Parts one_minus(Parts x) { return {b_.sub(number(1), x.re), b_.neg(x.im)}; }
 
+  Val is_odd(Val x);
+  Val is_infinite(Parts x);
+  Val is_zero(Val x);
+  Val both(Val a, Val b);
+  /// A number with the sign of x.
+  Val signed_as(double size, Val x);
+  Parts where(Val condition, Parts yes, Parts no);
+
   Parts reciprocal(Parts x) { return div({number(1), number(0)}, x); }
   Parts sign(Parts x);
   Parts exp(Parts x);

@@ -32,7 +32,7 @@ Status sort_rows(Lowering& l, const Node& node, const Args& args, Sort attrs) {
   const Exprs& shape = last.extents;
   const Expr n = rank ? shape.back() : syms.constant(1);
   const Expr rows = rank ? numel(syms, std::span(shape).first(rank - 1)) : syms.constant(1);
-  const Expr k = attrs.is_topk ? args.size("k") : n;
+  const Expr k = attrs.is_topk && rank ? args.size("k") : n;  // without dims the one element
   Structured s;
   s.name = l.name();
   s.attrs = attrs;

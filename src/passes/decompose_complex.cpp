@@ -76,6 +76,13 @@ Values cumsum(Composite& c) {
   return {c.call("view_as_complex", {out})};
 }
 
+/// Lowering takes these in complex numbers; those of a real dtype are converted first.
+Values in_real_numbers(Composite& c) {
+  std::vector<Arg> args = c.args();
+  args[0] = converted(c);
+  return {c.call(c.op(), args)};
+}
+
 Values norm(Composite& c) {
   std::vector<Arg> args = c.args();
   args[0] = c.call("abs", {converted(c)});
@@ -114,6 +121,9 @@ constexpr DecompositionRow kRows[] = {
     {"mean", reduced_parts},
     {"mean.dim", reduced_parts},
     {"cumsum", cumsum},
+    {"prod", in_real_numbers},
+    {"prod.dim_int", in_real_numbers},
+    {"cumprod", in_real_numbers},
     {"linalg_vector_norm", norm},
     {"any", truth},
     {"any.dim", truth},
@@ -130,7 +140,7 @@ constexpr DecompositionRow kRows[] = {
 }  // namespace
 
 Decomposition find_complex_decomposition(const Graph& graph, const Node& node) {
-  bool has_complex = false;
+  bool has_complex = false, has_real_dtype = false;
   each_value(node.args, [&](ValueId v) {
     if (v.valid() && graph.type(v).is_tensor() && is_complex(graph.type(v).dtype))
       has_complex = true;
@@ -138,12 +148,14 @@ Decomposition find_complex_decomposition(const Graph& graph, const Node& node) {
   for (const Arg& arg : node.args) {
     const DType* dtype = std::get_if<DType>(&arg);
     has_complex |= std::holds_alternative<Complex>(arg) || (dtype && is_complex(*dtype));
+    has_real_dtype |= dtype && !is_complex(*dtype);
   }
   if (!has_complex) return nullptr;
   for (std::span<const DecompositionRow> rows :
        {std::span<const DecompositionRow>(kRows), complex_part_decompositions()})
     for (const DecompositionRow& row : rows)
-      if (row.op == node.op) return row.rewrite;
+      if (row.op == node.op && (row.rewrite != in_real_numbers || has_real_dtype))
+        return row.rewrite;
   return nullptr;
 }
 

@@ -74,8 +74,10 @@ Values logspace(Composite& c) {
 Values range_of_tensors(Composite& c) {
   std::vector<Arg> args = c.args();
   for (std::size_t i = 0; i < 2; ++i)
-    if (const ValueId* end = std::get_if<ValueId>(&args[i]); end && c.type(*end).is_tensor())
+    if (const ValueId* end = std::get_if<ValueId>(&args[i]); end && c.type(*end).is_tensor()) {
+      if (is_complex(c.dtype(*end))) c.fail("ends that are complex tensors are not supported");
       args[i] = c.call("item", {c.to(*end, DType::f64)});
+    }
   return {c.call(std::string(c.base()), std::move(args))};
 }
 

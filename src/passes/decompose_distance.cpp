@@ -57,6 +57,7 @@ struct Pairs {
   ValueId difference;
 };
 Pairs pairs_of(Composite& c, ValueId rows) {
+  if (c.ndim(rows) != 2) c.fail("the rows are a tensor of {} dims, not of 2", c.ndim(rows));
   const sym::Expr count = c.size(rows, 0);
   const ValueId numbers = c.call("triu_indices", {count, count, c.n(1)});
   Pairs p{c.select(numbers, 0, c.n(0)), c.select(numbers, 0, c.n(1)), ValueId()};

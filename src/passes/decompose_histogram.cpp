@@ -145,7 +145,8 @@ Values histogram(Composite& c) {
   const std::vector<Bins> bins = c.op() == "histogram.bins_tensor"
                                      ? given_bins(c, {c.tensor("bins")})
                                      : even_bins(c, columns, {c.integer("bins")});
-  return {histogram_of(c, columns, bins), bins[0].edges};
+  const ValueId edges = c.call("clone", {bins[0].edges, MemoryFormat::Contiguous});
+  return {histogram_of(c, columns, bins), edges};
 }
 
 Values histogramdd_bin_edges(Composite& c) {

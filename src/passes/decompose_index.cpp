@@ -191,20 +191,22 @@ Values searchsorted(Composite& c) {
   return {position_among(c, sequence, c.tensor("self"), right)};
 }
 
-/// The rows that are named and whose norm is above max_norm, shortened to it; eager's factor is a
-/// double.
+/// The rows that are named, perhaps from the end, and whose norm is above max_norm, shortened to
+/// it; eager's factor is a double.
 Values embedding_renorm(Composite& c) {
   const ValueId weight = c.self();
   const DType dtype = c.dtype(weight);
   const ValueId rows = c.reshape(c.tensor("indices"), {c.n(-1)});
-  const ValueId named = c.call("index_select", {weight, c.n(0), rows});
+  const ValueId named = c.call("index.Tensor", {weight, Values{rows}});
   const ValueId norm =
       c.to(c.call("linalg_vector_norm", {named, c.real("norm_type"), Exprs{c.n(1)}, true, None{}}),
            DType::f64);
   const double most = c.real("max_norm");
   const ValueId factor = c.div(c.filled({}, most, DType::f64), c.add(norm, 1e-7));
-  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
-  const ValueId shorter = c.to(c.mul(c.to(named, wide), c.to(factor, wide)), dtype);
+  const bool is_whole = dtype == DType::f64 || is_complex(dtype);
+  const DType wide = is_whole ? dtype : DType::f32;
+  const DType real = is_complex(wide) ? real_of(wide) : wide;
+  const ValueId shorter = c.to(c.mul(c.to(named, wide), c.to(factor, real)), dtype);
   const ValueId kept = c.call("where.self", {c.binary("gt", norm, most), shorter, named});
   return {c.call("index_put", {weight, Values{rows}, kept, false})};
 }
@@ -235,7 +237,7 @@ Values masked_scatter(Composite& c) {
   const ValueId source = c.reshape(c.tensor("source"), {c.n(-1)});
   const ValueId taken =
       c.call("index.Tensor", {source, Values{c.call("clamp_min", {rank, c.n(0)})}});
-  return {c.call("where.self", {both[1], c.view(taken, c.shape(both[0])), both[0]})};
+  return {c.contiguous(c.call("where.self", {both[1], c.view(taken, c.shape(both[0])), both[0]}))};
 }
 
 constexpr DecompositionRow kRows[] = {

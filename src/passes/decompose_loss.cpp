@@ -31,6 +31,14 @@ Values smooth_l1_loss(Composite& c) {
   return {reduced(c, loss, c.fixed("reduction"))};
 }
 
+/// The dtype of a loss that is the input's own, whatever the target's.
+DType dtype_of_input(Composite& c) {
+  const DType dtype = c.dtype(c.self());
+  if (!is_float(dtype) && is_float(c.dtype(c.tensor("target"))))
+    c.fail("the loss of an input of {} would be rounded to that", name(dtype));
+  return dtype;
+}
+
 /// Rounded once, when the loss of an element is complete.
 Values huber_loss(Composite& c) {
   const double delta = c.real("delta");
@@ -40,7 +48,7 @@ Values huber_loss(Composite& c) {
   const ValueId square = c.mul(c.mul(distance, 0.5), distance);
   const ValueId line = c.mul(c.sub(distance, 0.5 * delta), delta);
   const ValueId loss = c.call("where.self", {c.binary("le", distance, delta), square, line});
-  return {reduced(c, c.to(loss, dtype), c.fixed("reduction"))};
+  return {reduced(c, c.to(loss, dtype_of_input(c)), c.fixed("reduction"))};
 }
 
 Values kl_div(Composite& c) {
@@ -231,7 +239,8 @@ Values hinge_embedding_loss(Composite& c) {
 
 Values soft_margin_loss(Composite& c) {
   const ValueId product = c.mul(c.call("neg", {c.self()}), c.tensor("target"));
-  return {reduced(c, c.call("log1p", {c.call("exp", {product})}), c.fixed("reduction"))};
+  const ValueId loss = c.call("log1p", {c.call("exp", {c.to(product, dtype_of_input(c))})});
+  return {reduced(c, loss, c.fixed("reduction"))};
 }
 
 /// The cosine of each pair; squared lengths are kept off 0 by a tiny number.

@@ -223,6 +223,9 @@ Values trilinear_row(Composite& c) {
   const ValueId a = c.tensor("i1"), weight = c.tensor("i2"), b = c.tensor("i3");
   if (dims[0] == Dims{1, 3} && dims[1] == Dims{0} && dims[2] == Dims{1, 2} && over == Dims{2, 3})
     return {c.call("bilinear", {a, b, weight, None{}})};
+  for (i64 d : dims[0])
+    if (std::ranges::count(dims[1], d) > 0 && std::ranges::count(dims[2], d) > 0)
+      c.fail("no tensor has dim {}", d);
   const ValueId product = c.mul(c.mul(with_dims(c, a, dims[0]), with_dims(c, weight, dims[1])),
                                 with_dims(c, b, dims[2]));
   return {own_sum(c, product, over)};

@@ -1,5 +1,6 @@
 // Elementwise ops under other names, and those that are a few simpler ones.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -178,6 +179,7 @@ ValueId difference(Composite& c, ValueId v, i64 dim) {
 
 Values diff(Composite& c) {
   const i64 dim = c.dim("dim", c.self());
+  if (c.count_of("n") == 0) return {c.call("clone", {c.self()})};  // of self alone
   Values parts = {c.self()};
   if (c.has("prepend")) parts.insert(parts.begin(), c.tensor("prepend"));
   if (c.has("append")) parts.push_back(c.tensor("append"));
@@ -186,30 +188,49 @@ Values diff(Composite& c) {
   return {v};
 }
 
-/// Sums of neighbours along dim, times what lies between them.
+/// Sums of neighbours along dim.
 ValueId neighbour_sums(Composite& c, ValueId y, i64 dim) {
   const sym::Expr size = c.size(y, dim);
   const ValueId left = c.slice(y, dim, c.n(0), c.syms.sub(size, c.n(1)));
-  const ValueId right = c.slice(y, dim, c.n(1), size);
-  if (!c.op().ends_with(".x")) return c.add(left, right);
-  ValueId x = c.tensor("x");
+  return c.add(left, c.slice(y, dim, c.n(1), size));
+}
+
+/// What lies between the points of x, which are those of y along dim.
+ValueId steps_of(Composite& c, ValueId x, ValueId y, i64 dim) {
   if (c.ndim(x) == 1 && c.ndim(y) > 1) {
     Exprs shape(static_cast<std::size_t>(c.ndim(y)), c.n(1));
     shape[static_cast<std::size_t>(dim)] = c.size(x, 0);
     x = c.view(x, shape);
   }
-  const i64 x_dim = dim - (c.ndim(y) - c.ndim(x));
-  return c.mul(c.add(left, right), difference(c, x, x_dim));
+  return difference(c, x, dim - std::max<i64>(c.ndim(y) - c.ndim(x), 0));
 }
 
+/// The order of operations is eager's: sums of the ends of integers wrap.
 Values trapezoid(Composite& c) {
-  const i64 dim = c.dim("dim", c.tensor("y"));
-  const ValueId sums = neighbour_sums(c, c.tensor("y"), dim);
-  const bool is_total = c.base() != "cumulative_trapezoid";
-  const ValueId total =
-      is_total ? c.sum(sums, {dim}, KeepDim::No) : c.call("cumsum", {sums, c.n(dim)});
-  const double step = c.op().ends_with(".dx") ? c.real("dx") : 1;
-  return {c.mul(total, step / 2)};
+  const ValueId y = c.tensor("y");
+  const i64 dim = c.dim("dim", y);
+  if (c.is(c.size(y, dim), 0)) {
+    Exprs shape = c.shape(y);
+    shape.erase(shape.begin() + dim);
+    return {c.filled(shape, 0, c.dtype(y))};
+  }
+  if (c.op().ends_with(".x")) {
+    const ValueId areas = c.mul(neighbour_sums(c, y, dim), steps_of(c, c.tensor("x"), y, dim));
+    return {c.div(c.sum(areas, {dim}, KeepDim::No), 2.0)};
+  }
+  const ValueId ends = c.add(c.select(y, dim, c.n(0)), c.select(y, dim, c.n(-1)));
+  const ValueId inner = c.sub(c.sum(y, {dim}, KeepDim::No), c.mul(ends, 0.5));
+  return {c.mul(inner, c.real("dx"))};
+}
+
+Values cumulative_trapezoid(Composite& c) {
+  const ValueId y = c.tensor("y");
+  const i64 dim = c.dim("dim", y);
+  const ValueId sums = neighbour_sums(c, y, dim);
+  const ValueId areas = c.op().ends_with(".x")
+                            ? c.mul(c.div(steps_of(c, c.tensor("x"), y, dim), 2.0), sums)
+                            : c.mul(sums, c.real("dx") / 2);
+  return {c.call("cumsum", {areas, c.n(dim)})};
 }
 
 constexpr DecompositionRow kRows[] = {
@@ -233,8 +254,8 @@ constexpr DecompositionRow kRows[] = {
     {"trapezoid.dx", trapezoid},
     {"trapz.x", trapezoid},
     {"trapz.dx", trapezoid},
-    {"cumulative_trapezoid.x", trapezoid},
-    {"cumulative_trapezoid.dx", trapezoid},
+    {"cumulative_trapezoid.x", cumulative_trapezoid},
+    {"cumulative_trapezoid.dx", cumulative_trapezoid},
 };
 
 constexpr std::size_t kCount = std::size(kAliases) + std::size(kRows);

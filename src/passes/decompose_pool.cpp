@@ -163,10 +163,21 @@ Values im2col(Composite& c) {
   return {has_batch ? out : c.squeeze(out, {0})};
 }
 
+/// The first `dims` sizes of two tensors agree.
+void sizes_agree(Composite& c, ValueId a, ValueId b, i64 dims) {
+  if (c.ndim(a) != c.ndim(b)) c.fail("a tensor of {} dims beside one of {}", c.ndim(a), c.ndim(b));
+  for (i64 d = 0; d < dims; ++d) {
+    const Status same = require_equal(c.builder.graph(), c.size(a, d), c.size(b, d), "sizes");
+    if (!same.ok()) c.fail("{}", same.error().message);
+  }
+}
+
 /// Each window's gradient goes to the place of its largest element.
 Values max_pool_backward(Composite& c) {
   const ValueId gradient = c.tensor("grad_output");
   const std::size_t spatial = c.base().find("3d") == std::string_view::npos ? 2 : 3;
+  sizes_agree(c, gradient, c.tensor("indices"), c.ndim(gradient));
+  sizes_agree(c, gradient, c.tensor("self"), c.ndim(gradient) - static_cast<i64>(spatial));
   const auto in_rows = [&](ValueId v) {
     Exprs shape = c.shape(v);
     if (shape.size() <= spatial) c.fail("the input must have more than {} dims", spatial);
@@ -200,7 +211,11 @@ Values max_unpool(Composite& c) {
   plane.push_back(c.product(shape, lead, shape.size()));
   const ValueId zeros = c.filled(plane, 0, c.dtype(self));
   const ValueId places = c.reshape(c.tensor("indices"), rows);
-  return {c.view(c.call("scatter.src", {zeros, c.n(-1), places, c.reshape(self, rows)}), shape)};
+  const ValueId out =
+      c.view(c.call("scatter.src", {zeros, c.n(-1), places, c.reshape(self, rows)}), shape);
+  const bool is_plane = size.size() == 2;
+  if (!is_plane || !suggests_channels_last(c.builder.graph(), Type(c.type(self)))) return {out};
+  return {c.call("clone", {out, MemoryFormat::ChannelsLast})};
 }
 
 constexpr DecompositionRow kRows[] = {

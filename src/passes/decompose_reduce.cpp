@@ -213,17 +213,23 @@ Values median_dim(Composite& c) {
   return at_position(c, order, median_position(c, v, dim), dim, c.keep());
 }
 
-/// Covariances of rows of observations.
+/// Covariances of rows of observations. A single row has a variance, without dims.
 Values cov(Composite& c) {
   if (c.has("fweights") || c.has("aweights")) c.fail("weights are not supported");
-  const bool is_matrix = c.ndim(c.self()) == 2;
-  const ValueId rows = is_matrix ? c.self() : c.reshape(c.self(), {c.n(1), c.count(c.self())});
-  const std::optional<i64> count = c.syms.as_const(c.size(rows, 1));
-  if (!count) c.fail("the number of observations must be fixed");
-  const ValueId centred = c.sub(rows, c.mean(rows, {1}, KeepDim::Yes));
-  const double divisor = std::max(static_cast<double>(*count) - c.real("correction"), 0.0);
-  const ValueId out = c.div(c.call("mm", {centred, c.transpose(centred, 0, 1)}), divisor);
-  return {is_matrix ? out : c.view(out, {})};
+  const ValueId v = c.self();
+  if (c.ndim(v) > 2) c.fail("the observations are a tensor of {} dims", c.ndim(v));
+  if (is_bool(c.dtype(v))) c.fail("bools have no covariances");
+  const ValueId rows = c.ndim(v) == 2 ? v : c.reshape(v, {c.n(1), c.count(v)});
+  const std::optional<i64> fixed = c.syms.as_const(c.size(rows, 1));
+  if (!fixed) c.fail("the number of observations must be fixed");
+  const double count = static_cast<double>(*fixed);
+  const ValueId mean = c.div(c.sum(rows, {1}, KeepDim::Yes), count);
+  const ValueId centred = c.sub(rows, mean);
+  ValueId turned = c.transpose(centred, 0, 1);
+  if (is_complex(c.dtype(turned))) turned = c.call("conj_physical", {turned});
+  const double divisor = std::max(count - c.real("correction"), 0.0);
+  const ValueId out = c.div(c.call("mm", {centred, turned}), divisor);
+  return {c.is(c.size(rows, 0), 1) ? c.view(out, {}) : out};
 }
 
 Values vecdot(Composite& c) {

@@ -7,6 +7,7 @@ import math
 import random
 
 import torch
+from fuzz_agree import SPREADING
 from fuzz_program import Program, Ref, Source, Step, map_refs, overload, replay, results_of
 
 from coil import _coil
@@ -61,13 +62,17 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
         # What these do with boundaries that are not sorted is nobody's promise.
         "bucketize", "searchsorted",
         # Vectors that are right with either sign.
-        "linalg_svd.", "svd.", "linalg_eigh.", "linalg_eig.", "_linalg_svd", "_linalg_eigh")
+        "linalg_svd.", "svd.", "linalg_eigh.", "linalg_eig.", "_linalg_svd", "_linalg_eigh",
+        # Eigenvalues that are right in any order.
+        "linalg_eigvals.", "_linalg_eigvals.")
 
 
 # Internal ops that trust their callers: wrong arguments write where they should not.
 UNCHECKED = ("_native_batch_norm", "_batch_norm", "native_batch_norm", "native_group_norm", "_reshape_alias", "_weight_norm",
              "_scaled_dot_product", "_unsafe_index", "_fused_rms_norm", "_prelu_kernel", "max_pool2d_with_indices_b",
-             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward")
+             "max_pool3d_with_indices_b", "_adaptive_avg_pool2d_b", "_adaptive_avg_pool3d_b", "convolution_backward", "_convolution", "unfold_backward",
+             "fractional_max_pool2d_b", "fractional_max_pool3d_b", "adaptive_max_pool2d_b", "adaptive_max_pool3d_b",
+             "_pdist_backward", "_segment_reduce_backward")
 
 
 @functools.lru_cache(maxsize=None)
@@ -454,6 +459,20 @@ def is_defined(name, given):
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))
+    if name in ("view.dtype", "view_copy.dtype", "signbit.default", "copysign.Tensor"):  # the bits of a NaN are open
+        return not tensors[-1].isnan().any()
+    if name == "copy_.default" and meet_partly(*tensors):
+        return False
+    if packet == "ldexp" and given[0][1].dtype.is_floating_point:  # it has the strides of pow.Scalar
+        return given[0][1].is_contiguous()
+    if packet.startswith("_fft_"):  # torch's kernels end the process for what they take on trust
+        dims = [d % tensors[0].ndim for d in given[0][1]]
+        if len(set(dims)) < len(dims) or given[0][2] not in (0, 1, 2) or tensors[0].dtype in (torch.float16, torch.bfloat16):
+            return False
+    if packet.startswith(SPREADING) and not all(bool(torch.isfinite(x).all()) for x in tensors):
+        return False
+    if packet == "hardtanh_backward":  # eager's vector loop and its tail differ for NaN
+        return not tensors[1].isnan().any()
     if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
         return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:
@@ -465,6 +484,13 @@ def is_defined(name, given):
         return writes_once(packet, given)
     except Exception:
         return False
+
+
+def meet_partly(a, b):
+    """Whether the tensors lie in one memory, but not element on element: what a copy leaves is open."""
+    if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
+        return False
+    return (a.data_ptr(), a.shape, a.stride()) != (b.data_ptr(), b.shape, b.stride())
 
 
 def written(name, given):

@@ -30,8 +30,8 @@ class Refused(Exception):
 
 
 def imported(merged, options):
-    document = Document(merged.module)
     try:
+        document = Document(merged.module)
         program = session(options).import_graph(document.text(), document.constants)
     except coil.CompileError as problem:
         raise Refused(str(problem)) from None
@@ -85,6 +85,8 @@ def check_alone(program, way, judge=None):
         (outputs, inputs), = build.run()
     except coil.RunError as problem:
         return Verdict("different", f"the call fails: {problem}", way)
+    except Exception as problem:
+        return Verdict("different", f"internal: {problem}", way)
     detail = judge.difference(outputs, inputs, way != "interp")
     return Verdict("different", detail, way) if detail else Verdict("ok")
 

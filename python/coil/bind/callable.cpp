@@ -229,6 +229,8 @@ nb::object Callable::result(const Run& run, const Result& r, const Value& value)
     const std::byte* start = torch_->data(base.ptr());
     const i64 offset = start ? (t->data - start) / size_of(t->dtype) : 0;
     const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
+    if (t->dtype != block.dtype)
+      return torch_->in_memory_of(base.ptr(), t->dtype, shape.ptr(), strides.ptr(), offset);
     return torch_->as_strided(base.ptr(), shape.ptr(), strides.ptr(), offset);
   }
   const u32 target = compilation_->model->plan.outputs[r.output].target;

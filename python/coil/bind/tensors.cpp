@@ -159,6 +159,14 @@ nb::object Torch::as_strided(PyObject* base, PyObject* shape, PyObject* strides,
   return call(as_strided_.ptr(), args, 4, nullptr);
 }
 
+nb::object Torch::in_memory_of(PyObject* base, DType dtype, PyObject* shape, PyObject* strides,
+                               i64 offset) const {
+  const i64 none[] = {0}, one[] = {1};
+  const nb::object tensor = empty(dtype, tuple_of(none).ptr(), tuple_of(one).ptr());
+  const nb::object memory = nb::handle(base).attr("untyped_storage")();
+  return tensor.attr("set_")(memory, offset, nb::handle(shape), nb::handle(strides));
+}
+
 i64 Torch::storage_offset(PyObject* tensor) const {
   return nb::cast<i64>(nb::handle(tensor).attr(storage_offset_)());
 }

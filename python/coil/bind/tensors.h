@@ -29,6 +29,9 @@ class Torch {
   nb::object empty(DType dtype, PyObject* shape, PyObject* strides) const;
   /// The view of `base` that begins at element `offset` of its storage.
   nb::object as_strided(PyObject* base, PyObject* shape, PyObject* strides, i64 offset) const;
+  /// A tensor of any dtype in the storage of `base`, from element `offset` of its own dtype on.
+  nb::object in_memory_of(PyObject* base, DType dtype, PyObject* shape, PyObject* strides,
+                          i64 offset) const;
   i64 storage_offset(PyObject* tensor) const;
 
  private:
