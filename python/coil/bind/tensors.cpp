@@ -75,6 +75,7 @@ Torch::Torch() {
   dtype_ = nb::str("dtype");
   is_cpu_ = nb::str("is_cpu");
   storage_offset_ = nb::str("storage_offset");
+  view_ = nb::str("view");
   if (nb::hasattr(tensor_type_, kTableName)) {
     const nb::object capsule = tensor_type_.attr(kTableName);
     const auto* table = static_cast<const DlExchangeTable*>(
@@ -157,6 +158,10 @@ nb::object Torch::as_strided(PyObject* base, PyObject* shape, PyObject* strides,
   const nb::object start = nb::steal(PyLong_FromLongLong(offset));
   PyObject* args[] = {base, shape, strides, start.ptr()};
   return call(as_strided_.ptr(), args, 4, nullptr);
+}
+
+nb::object Torch::retyped(PyObject* tensor, DType dtype) const {
+  return nb::handle(tensor).attr(view_)(dtypes_[static_cast<std::size_t>(dtype)]);
 }
 
 i64 Torch::storage_offset(PyObject* tensor) const {
