@@ -203,9 +203,15 @@ ValueId neighbour_sums(Composite& c, ValueId y, i64 dim) {
 }
 
 Values trapezoid(Composite& c) {
-  const i64 dim = c.dim("dim", c.tensor("y"));
-  const ValueId sums = neighbour_sums(c, c.tensor("y"), dim);
+  const ValueId y = c.tensor("y");
+  const i64 dim = c.dim("dim", y);
   const bool is_total = c.base() != "cumulative_trapezoid";
+  if (is_total && c.is(c.size(y, dim), 0)) {  // the sum of nothing, whatever x is
+    Exprs shape = c.shape(y);
+    shape.erase(shape.begin() + dim);
+    return {c.filled(shape, 0, c.dtype(y))};
+  }
+  const ValueId sums = neighbour_sums(c, y, dim);
   const ValueId total =
       is_total ? c.sum(sums, {dim}, KeepDim::No) : c.call("cumsum", {sums, c.n(dim)});
   const double step = c.op().ends_with(".dx") ? c.real("dx") : 1;

@@ -53,10 +53,7 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
     if (*name != "fro") c.fail("the {} norm of matrices is not supported", *name);
     return c.call("linalg_vector_norm", {v, c.n(2), c.as_exprs({rows, columns}), keeps});
   }
-  double p = 0;
-  if (const double* number = std::get_if<double>(&order)) p = *number;
-  if (const sym::Expr* number = std::get_if<sym::Expr>(&order))
-    p = static_cast<double>(c.syms.as_const(*number).value_or(0));
+  const double p = c.real("ord");
   if (std::abs(p) == 2) return spectral_norm(c, p > 0 ? "amax" : "amin", rows, columns, keeps, v);
   const bool over_columns = std::isinf(p);
   if (!over_columns && std::abs(p) != 1)
@@ -217,7 +214,9 @@ Values median_dim(Composite& c) {
 Values cov(Composite& c) {
   if (c.has("fweights") || c.has("aweights")) c.fail("weights are not supported");
   const bool is_matrix = c.ndim(c.self()) == 2;
-  const ValueId rows = is_matrix ? c.self() : c.reshape(c.self(), {c.n(1), c.count(c.self())});
+  const bool is_whole = !is_float(c.dtype(c.self())) && !is_complex(c.dtype(c.self()));
+  const ValueId self = is_whole ? c.to(c.self(), DType::f32) : c.self();
+  const ValueId rows = is_matrix ? self : c.reshape(self, {c.n(1), c.count(self)});
   const std::optional<i64> count = c.syms.as_const(c.size(rows, 1));
   if (!count) c.fail("the number of observations must be fixed");
   const ValueId centred = c.sub(rows, c.mean(rows, {1}, KeepDim::Yes));
