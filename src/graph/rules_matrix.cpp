@@ -53,18 +53,25 @@ Result<Types> product(const Call& call, std::string_view first, std::string_view
   return Types{call.contiguous(dtype, std::move(shape))};
 }
 
-/// The addend of addmm and the like must broadcast to the product.
-Result<Types> added(const Call& call, Result<Types> of) {
-  if (!of.ok()) return of;
+/// The addend must broadcast to the product.
+Status broadcasts_to(const Call& call, const Type& result) {
   const Type& addend = call.tensor("self");
-  const Type& result = of->at(0);
-  COIL_TRY(dtypes_agree(call, addend, call.graph.type(std::get<ValueId>(call.node.args[1]))));
   Result<Sizes> shape = broadcast(call.graph, result.shape, addend.shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   if (*shape != result.shape)
     return call.fail("{} does not broadcast to {}", text(call.syms, addend),
                      text(call.syms, result));
-  if (is_bool(result.dtype) && call.base() != "addr" && !is_empty(call, result))
+  return Ok{};
+}
+
+/// addmm and the like.
+Result<Types> added(const Call& call, Result<Types> of) {
+  if (!of.ok()) return of;
+  const Type& result = of->at(0);
+  const Type& factor = call.graph.type(std::get<ValueId>(call.node.args[1]));
+  COIL_TRY(dtypes_agree(call, call.tensor("self"), factor));
+  COIL_TRY(broadcasts_to(call, result));
+  if (is_bool(result.dtype) && !is_empty(call, result))
     return call.fail("matrices of bool have no product: convert them to another dtype");
   return of;
 }
@@ -99,11 +106,15 @@ Result<Types> dot(const Call& call) {
   return Types{call.contiguous(call.self().dtype, {})};
 }
 
+/// The one product here whose operands may differ in dtype.
 Result<Types> addr(const Call& call) {
   COIL_TRY(dims_are(call, "vec1", 1));
   COIL_TRY(dims_are(call, "vec2", 1));
-  Sizes shape = {call.tensor("vec1").shape[0], call.tensor("vec2").shape[0]};
-  return added(call, Types{call.contiguous(call.tensor("vec1").dtype, std::move(shape))});
+  const Type &a = call.tensor("vec1"), &b = call.tensor("vec2");
+  const DType dtype = promote(call.tensor("self").dtype, promote(a.dtype, b.dtype));
+  Type result = call.contiguous(dtype, {a.shape[0], b.shape[0]});
+  COIL_TRY(broadcasts_to(call, result));
+  return Types{std::move(result)};
 }
 
 /// Item i of a list that holds one number a spatial dim, or one for all.

@@ -17,18 +17,20 @@ bool holds(Composite& c, const Arg& factor, double value) {
   return flag != nullptr && *flag == (value != 0);
 }
 
-/// alpha or beta as a number of the operands' kind: for integers, without its fraction.
-Arg factor_of(Composite& c, std::string_view name) {
+/// alpha or beta as a number of the product's kind: for integers, without its fraction.
+Arg factor_of(Composite& c, std::string_view name, DType dtype) {
   const Arg& given = c.arg(name);
+  if (is_bool(dtype)) return !holds(c, given, 0);
   const double* number = std::get_if<double>(&given);
-  if (number == nullptr || !is_int(c.dtype(c.tensor("self")))) return given;
+  if (number == nullptr || !is_int(dtype)) return given;
   return c.n(static_cast<i64>(*number));
 }
 
 }  // namespace
 
 ValueId scaled_sum(Composite& c, ValueId product) {
-  const Arg alpha = factor_of(c, "alpha"), beta = factor_of(c, "beta");
+  const DType dtype = c.dtype(product);
+  const Arg alpha = factor_of(c, "alpha", dtype), beta = factor_of(c, "beta", dtype);
   if (!holds(c, alpha, 1)) product = c.mul(product, alpha);
   if (holds(c, beta, 0)) return product;
   ValueId self = c.tensor("self");
@@ -121,7 +123,9 @@ Values outer_row(Composite& c) {
 }
 
 Values addr_row(Composite& c) {
-  return {scaled_sum(c, c.mul(c.unsqueeze(c.tensor("vec1"), 1), c.tensor("vec2")))};
+  const ValueId a = c.tensor("vec1"), b = c.tensor("vec2");
+  const DType dtype = promote(c.dtype(c.self()), promote(c.dtype(a), c.dtype(b)));
+  return {scaled_sum(c, c.mul(c.unsqueeze(c.to(a, dtype), 1), c.to(b, dtype)))};
 }
 
 /// The sum in the operand's own dtype: those of integers wrap.

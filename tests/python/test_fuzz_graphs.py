@@ -58,7 +58,7 @@ FOUND = [
 ]
 
 
-def one(op, *args):
+def one(op, *args, **kwargs):
     """The program of one op."""
     inputs = []
 
@@ -68,8 +68,9 @@ def one(op, *args):
             return Ref(~(len(inputs) - 1))
         return [placed(y) for y in x] if isinstance(x, (list, tuple)) else x
 
-    count = len(results_of(overload(op)(*args)))
-    return Program(inputs, [Step(op, [placed(a) for a in args], {}, count)], [Ref(i) for i in range(count)])
+    count = len(results_of(overload(op)(*args, **kwargs)))
+    step = Step(op, [placed(a) for a in args], {k: placed(v) for k, v in kwargs.items()}, count)
+    return Program(inputs, [step], [Ref(i) for i in range(count)])
 
 
 def atleast_written():
@@ -165,6 +166,22 @@ FOUND_OPS = [
     *[(f"scatter{op}", randoms(3, 2), 0, torch.empty(0, dtype=torch.int64), *rest)
       for op, *rest in ((".src", randoms(1)), (".value", 1), ("_add.default", randoms(1)), ("_reduce.two", randoms(1), "mean"))],
     ("gather.default", randoms(3, 2), 0, torch.empty(0, dtype=torch.int64)),
+    # Factorisations without elements are of any dtype.
+    *[(f"linalg_{op}.default", torch.empty(3, 4, 0, dtype=torch.bfloat16)) for op in ("svdvals", "lu_factor_ex")],
+    ("linalg_eigvalsh.default", torch.empty(0, 2, 2, dtype=torch.int64)),
+    ("addr.default", torch.ones(2, 3, dtype=BOOL), randoms(2), randoms(3, dtype=torch.float64)),
+]
+BITS = torch.tensor([[True, False], [False, True]])
+COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
+FOUND_WITH_NAMES = [
+    ("sum.dim_IntList", (torch.tensor([[0.5, 0], [-0.5, 0]]), [0], False), {"dtype": BOOL}),
+    ("linalg_lu.default", (torch.empty(0, 2, 3),), {"pivot": False}),
+    *[("addr.default", (BITS, BITS[0], BITS[1]), {"beta": beta, "alpha": alpha}) for beta, alpha in ((0, 2), (-2, 0), (1, -1))],
+    ("addr.default", (torch.ones(2, 2, dtype=torch.int32), randoms(2), randoms(2)), {"beta": 0.25, "alpha": 0.5}),
+    *[("cov.default", (x,), {"correction": correction, **weights})
+      for x, correction in ((randoms(2, 3), 1), (randoms(3, dtype=HALF), 0), (torch.tensor([[1, 2, 4]]), 5))
+      for weights in ({"fweights": COUNTS}, {"aweights": PORTIONS}, {"fweights": COUNTS, "aweights": PORTIONS})],
+    ("cov.default", (MATRIX,), {}),
 ]
 
 
@@ -178,11 +195,6 @@ def complex_view_of_result():
     """Two results in one memory, as floats and as complex numbers."""
     steps = [Step("neg.default", [Ref(~0)], {}, 1), Step("view_as_complex.default", [Ref(0)], {}, 1)]
     return Program([Source.of(randoms(3, 2))], steps, [Ref(0), Ref(1)])
-
-
-def sum_of_bools():
-    step = Step("sum.dim_IntList", [Ref(~0), [0], False], {"dtype": BOOL}, 1)
-    return Program([Source.of(torch.tensor([[0.5, 0], [-0.5, 0]]))], [step], [Ref(0)])
 
 
 def filled_view_of_nothing():
@@ -199,7 +211,9 @@ def failures(programs):
 
 def test_differences_that_were_found():
     programs = [record(f, inputs) for f, *inputs in FOUND] + [one(*call) for call in FOUND_OPS]
-    text, verdicts = failures([*programs, atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result(), sum_of_bools()])
+    programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
+    programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
+    text, verdicts = failures(programs)
     assert not text, text
     assert all(v.kind == "ok" for v in verdicts), [v.detail for v in verdicts]
 
