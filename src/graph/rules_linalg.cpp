@@ -20,16 +20,27 @@ struct Matrices {
   }
 };
 
-Result<Matrices> matrices(const Call& call, std::string_view name) {
+/// Matrices whose elements are only moved.
+Result<Matrices> matrices_of_any(const Call& call, std::string_view name) {
   const Type& type = call.tensor(name);
   if (type.ndim() < 2)
     return call.fail("{} must have at least 2 dims, not {}", name, text(call.syms, type));
-  const DType real = is_complex(type.dtype) ? real_of(type.dtype) : type.dtype;
-  if (real != DType::f32 && real != DType::f64)
-    return call.fail("{} must be f32, f64 or complex of these, not {}", name,
-                     coil::name(type.dtype));
   return Matrices{type.dtype, Sizes(type.shape.begin(), type.shape.end() - 2),
                   type.shape[type.ndim() - 2], type.shape.back()};
+}
+
+/// Eager does not ask the dtype, nor for pivots, where there is no element.
+bool is_nothing(const Call& call, const Type& type) {
+  return known_value(call.graph, numel(call.syms, type.shape), 0);
+}
+
+Result<Matrices> matrices(const Call& call, std::string_view name) {
+  if (is_nothing(call, call.tensor(name))) return matrices_of_any(call, name);
+  const DType dtype = call.tensor(name).dtype;
+  const DType real = is_complex(dtype) ? real_of(dtype) : dtype;
+  if (real != DType::f32 && real != DType::f64)
+    return call.fail("{} must be f32, f64 or complex of these, not {}", name, coil::name(dtype));
+  return matrices_of_any(call, name);
 }
 
 Status sizes_agree(const Call& call, sym::Expr a, sym::Expr b) {
@@ -74,16 +85,18 @@ Result<Types> cholesky(const Call& call) {
 Result<Types> lu_factor(const Call& call) {
   COIL_TRY(no_check(call));
   const Matrices a = COIL_TRY(matrices(call, "A"));
-  if (!call.flag("pivot")) return call.fail("LU without pivoting is not implemented on the CPU");
+  if (!call.flag("pivot") && !is_nothing(call, call.tensor("A")))
+    return call.fail("LU without pivoting is not implemented on the CPU");
   return Types{by_columns(call, a.dtype, a.shape()),
                call.contiguous(DType::i32, a.with({smaller_side(call, a)})),
                call.contiguous(DType::i32, a.batch)};
 }
 
 Result<Types> lu_unpack(const Call& call) {
-  const Matrices a = COIL_TRY(matrices(call, "LU_data"));
+  const Matrices a = COIL_TRY(matrices_of_any(call, "LU_data"));
   const sym::Expr k = smaller_side(call, a);
-  if (call.tensor("LU_pivots").dtype != DType::i32) return call.fail("LU_pivots must be i32");
+  if (call.flag("unpack_pivots") && call.tensor("LU_pivots").dtype != DType::i32)
+    return call.fail("LU_pivots must be i32");
   Types out(3, nothing(call, a.dtype));
   if (call.flag("unpack_pivots")) out[0] = call.contiguous(a.dtype, a.with({a.rows, a.rows}));
   if (call.flag("unpack_data")) {

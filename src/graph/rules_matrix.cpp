@@ -53,17 +53,24 @@ Result<Types> product(const Call& call, std::string_view first, std::string_view
   return Types{call.contiguous(dtype, std::move(shape))};
 }
 
-/// The addend of addmm and the like must broadcast to the product.
-Result<Types> added(const Call& call, Result<Types> of) {
-  if (!of.ok()) return of;
+/// The addend must broadcast to the product.
+Status broadcasts_to(const Call& call, const Type& result) {
   const Type& addend = call.tensor("self");
-  const Type& result = of->at(0);
-  COIL_TRY(dtypes_agree(call, addend, call.graph.type(std::get<ValueId>(call.node.args[1]))));
   Result<Sizes> shape = broadcast(call.graph, result.shape, addend.shape);
   if (!shape.ok()) return call.fail("{}", shape.error().message);
   if (*shape != result.shape)
     return call.fail("{} does not broadcast to {}", text(call.syms, addend),
                      text(call.syms, result));
+  return Ok{};
+}
+
+/// addmm and the like.
+Result<Types> added(const Call& call, Result<Types> of) {
+  if (!of.ok()) return of;
+  const Type& result = of->at(0);
+  const Type& factor = call.graph.type(std::get<ValueId>(call.node.args[1]));
+  COIL_TRY(dtypes_agree(call, call.tensor("self"), factor));
+  COIL_TRY(broadcasts_to(call, result));
   if (is_bool(result.dtype) && !is_empty(call, result))
     return call.fail("matrices of bool have no product: convert them to another dtype");
   return of;
@@ -99,19 +106,16 @@ Result<Types> dot(const Call& call) {
   return Types{call.contiguous(call.self().dtype, {})};
 }
 
-/// Its operands need not agree: it is elementwise arithmetic.
+/// The one product here whose operands may differ in dtype: it is elementwise arithmetic.
 Result<Types> addr(const Call& call) {
   COIL_TRY(dims_are(call, "vec1", 1));
   COIL_TRY(dims_are(call, "vec2", 1));
-  const Type &self = call.tensor("self"), &vec1 = call.tensor("vec1"), &vec2 = call.tensor("vec2");
-  const Sizes shape = {vec1.shape[0], vec2.shape[0]};
-  const Result<Sizes> whole = broadcast(call.graph, shape, self.shape);
-  if (!whole.ok()) return call.fail("{}", whole.error().message);
-  if (*whole != shape)
-    return call.fail("{} does not broadcast to the product", text(call.syms, self));
+  const Type &a = call.tensor("vec1"), &b = call.tensor("vec2");
   Promotion operands;
-  operands.tensors = {self, vec1, vec2};
-  return Types{call.contiguous(promote(operands), shape)};
+  operands.tensors = {call.tensor("self"), a, b};
+  Type result = call.contiguous(promote(operands), {a.shape[0], b.shape[0]});
+  COIL_TRY(broadcasts_to(call, result));
+  return Types{std::move(result)};
 }
 
 /// Item i of a list that holds one number a spatial dim, or one for all.

@@ -97,14 +97,26 @@ Result<Types> pool(const Call& call) {
   return pool_results(resized(call, self, sizes), results);
 }
 
+/// Eager takes the mean of a tensor of any dims, if there is one window over all of the last ones.
+template <std::size_t spatial>
+bool is_mean(const Call& call, const Sizes& sizes) {
+  return (call.base() == "adaptive_avg_pool2d" || call.base() == "adaptive_avg_pool3d") &&
+         call.self().ndim() >= spatial &&
+         std::ranges::all_of(sizes, [&](sym::Expr n) { return known_value(call.graph, n, 1); });
+}
+
 template <std::size_t spatial, PoolResults results>
 Result<Types> adaptive_pool(const Call& call) {
   const Type& self = call.self();
-  if (self.ndim() != spatial + 1 && self.ndim() != spatial + 2)
-    return call.fail("does not take {}", text(call.syms, self));
   Sizes sizes = call.sizes("output_size");
   if (sizes.size() == 1) sizes.resize(spatial, sizes[0]);
   if (sizes.size() != spatial) return call.fail("output_size has {} numbers", sizes.size());
+  if (self.ndim() != spatial + 1 && self.ndim() != spatial + 2) {
+    if (!is_mean<spatial>(call, sizes)) return call.fail("does not take {}", text(call.syms, self));
+    Sizes shape(self.shape.begin(), self.shape.end() - static_cast<i64>(spatial));
+    shape.insert(shape.end(), sizes.begin(), sizes.end());
+    return Types{call.contiguous(self.dtype, std::move(shape))};
+  }
   return pool_results(resized(call, self, sizes), results);
 }
 

@@ -40,10 +40,31 @@ Result<Types> view(const Call& call) {
 Result<Types> view_dtype(const Call& call) {
   Type out = call.self();
   const DType dtype = call.dtype("dtype", out.dtype);
-  if (size_of(dtype) != size_of(out.dtype))
-    return call.fail("a view of {} as {} would change sizes, which is not supported",
-                     name(out.dtype), name(dtype));
+  const i64 have = size_of(out.dtype), want = size_of(dtype);
   out.dtype = dtype;
+  if (have == want) return Types{std::move(out)};
+  if (out.ndim() == 0 || !known_value(call.graph, out.strides.back(), 1))
+    return call.fail("{} has no last dim of stride 1, elements of {} bytes cannot be seen as {}",
+                     text(call.syms, call.self()), have, name(dtype));
+  // Sizes and strides count elements, of which there are more or fewer.
+  const i64 parts = std::max(have, want) / std::min(have, want);
+  const sym::Expr ratio = call.number(parts);
+  const auto counted = [&](sym::Expr n) {
+    return have > want ? call.syms.mul(n, ratio) : call.syms.floordiv(n, ratio);
+  };
+  const auto is_whole = [&](sym::Expr n) {
+    return have > want || known_value(call.graph, call.syms.mod(n, ratio), 0);
+  };
+  for (std::size_t d = 0; d + 1 < out.ndim(); ++d) {
+    if (!is_whole(out.strides[d]))
+      return call.fail("stride {} of {} must be a multiple of {}", d, text(call.syms, call.self()),
+                       parts);
+    out.strides[d] = counted(out.strides[d]);
+  }
+  if (!is_whole(out.shape.back()))
+    return call.fail("the last size of {} must be a multiple of {}", text(call.syms, call.self()),
+                     parts);
+  out.shape.back() = counted(out.shape.back());
   return Types{std::move(out)};
 }
 

@@ -291,7 +291,7 @@ Status lower_lu_unpack(Lowering& l, const Node& node, const Args& args) {
     const std::size_t row = at.size() - (pairs ? 3 : 2);
     Exprs column(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(row));
     column.push_back(at[row + 1]);
-    const DType dtype = is_complex(type.dtype) ? real_of(type.dtype) : type.dtype;
+    const DType dtype = compute_dtype(is_complex(type.dtype) ? real_of(type.dtype) : type.dtype);
     const Val same = b.op(ops::ScalarOp::eq, {b.load(by_batch, column), b.value(at[row])});
     const Val one = pairs ? b.cast(b.test(l.syms.eq(at.back(), l.syms.constant(0))), dtype)
                           : b.constant(dtype, 1);

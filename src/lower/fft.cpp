@@ -6,13 +6,19 @@
 namespace coil::lowering {
 namespace {
 
+/// Any number but 0 and 1 is a division by the number of elements, as in eager.
+FftScale scale_of(i64 normalization) {
+  if (normalization == 0) return FftScale::None;
+  return normalization == 1 ? FftScale::ByRootN : FftScale::ByN;
+}
+
 /// The nodes of a transform over several dims.
 class Chain {
  public:
   Chain(Lowering& l, const Args& args, std::size_t rank)
       : l_(l),
         now_(l.access(args.tensor("self"))),
-        scale_(FftScale(args.integer("normalization"))) {
+        scale_(scale_of(args.integer("normalization"))) {
     for (i64 d : args.integers("dim")) dims_.push_back(d < 0 ? d + static_cast<i64>(rank) : d);
   }
 

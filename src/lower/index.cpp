@@ -1,5 +1,6 @@
 // Reads and writes at indices from data.
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
@@ -145,11 +146,20 @@ Exprs for_rank(BodyBuilder& b, const Exprs& at, std::size_t rank) {
   return rank == 0 ? Exprs{} : Exprs{b.syms().constant(0)};
 }
 
+/// Whether it is known to have no elements: its dims may then be as many as they like.
+bool is_nothing(const Lowering& l, const Access& access) {
+  return std::ranges::any_of(access.extents, [&](Expr e) { return l.syms.is_const(e, 0); });
+}
+
 }  // namespace
 
 Status lower_gather(Lowering& l, const Node&, const Args& args) {
   const Access self = l.access(args.tensor("self")), indices = l.access(args.tensor("index"));
   const BufferId out = l.result();
+  if (is_nothing(l, indices)) {
+    l.fill(out, 0, l.name());
+    return Ok{};
+  }
   BodyBuilder b(l, l.name());
   const Exprs at = b.dims(l.program.buffers[out].shape);
   Exprs point = for_rank(b, at, self.extents.size());
@@ -200,6 +210,14 @@ Scatter begin_scatter(Lowering& l, const Node& node, const Args& args) {
   const Access indices = l.access(args.tensor("index"));
   const std::size_t rank = indices.extents.size();
   return {indices, rank ? args.dim("dim", rank) : 0, updated(l, args.tensor("self"), node.outs[0])};
+}
+
+bool writes_nothing(const Lowering& l, const Args& args) {
+  return is_nothing(l, l.access(args.tensor("index")));
+}
+Status keep_self(Lowering& l, const Node& node, const Args& args) {
+  l.copy(l.access(args.tensor("self")), l.result(node.outs[0]), l.name());
+  return Ok{};
 }
 
 /// The value that a scatter writes at `at`: an element of src, or the scalar.
@@ -290,6 +308,7 @@ void scatter_mean(Lowering& l, const Node& node, const Args& args, const Scatter
 }  // namespace
 
 Status lower_scatter(Lowering& l, const Node& node, const Args& args) {
+  if (writes_nothing(l, args)) return keep_self(l, node, args);
   StoreCombine how = StoreCombine::None;
   if (args.has("reduce")) {
     const std::string reduce = args.text("reduce");
@@ -300,11 +319,13 @@ Status lower_scatter(Lowering& l, const Node& node, const Args& args) {
 }
 
 Status lower_scatter_add(Lowering& l, const Node& node, const Args& args) {
+  if (writes_nothing(l, args)) return keep_self(l, node, args);
   scatter_body(l, args, begin_scatter(l, node, args), StoreCombine::Sum, l.name());
   return Ok{};
 }
 
 Status lower_scatter_reduce(Lowering& l, const Node& node, const Args& args) {
+  if (writes_nothing(l, args)) return keep_self(l, node, args);
   const std::string reduce = args.text("reduce");
   StoreCombine how = StoreCombine::Sum;
   if (reduce == "prod")

@@ -207,7 +207,8 @@ Val unbiased(Reduction& r, const Args& args, Val m2, DType dtype) {
 }  // namespace
 
 Status lower_sum(Lowering& l, const Node& node, const Args& args) {
-  return simple(l, node, args, "sum", result_compute(l, node));
+  const DType dtype = result_compute(l, node);
+  return simple(l, node, args, is_bool(dtype) ? "any" : "sum", dtype);
 }
 
 Status lower_prod(Lowering& l, const Node& node, const Args& args) {

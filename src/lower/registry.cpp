@@ -24,7 +24,7 @@ constexpr LowerFn kTakeComplex[] = {
     lower_empty,     lower_prod,       lower_cumprod,   lower_logsumexp,  lower_logcumsumexp,
     lower_fft,       lower_cholesky,   lower_lu_factor, lower_lu_unpack,  lower_lu_solve,
     lower_qr,        lower_ldl_factor, lower_ldl_solve, lower_reflectors, lower_solve_triangular,
-    lower_eigh,      lower_eig,        lower_svd,       lower_matrix_exp,
+    lower_eigh,      lower_eig,        lower_svd,       lower_matrix_exp, lower_bitcast_view,
 };
 
 }  // namespace

@@ -315,25 +315,4 @@ Status lower_split(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-Status lower_bitcast_view(Lowering& l, const Node& node, const Args& args) {
-  const Access in = l.access(args.tensor("self"));
-  const DType to = l.type(node.outs[0]).dtype, from = l.dtype_of(in);
-  if (from == to) {
-    l.set(node.outs[0], in);
-    return Ok{};
-  }
-  if (size_of(from) != size_of(to) || is_complex(to))
-    return l.unsupported_case(str("from {} to {}", name(from), name(to)));
-  if (size_of(from) == 1 && (is_float(from) || is_float(to)))
-    return l.unsupported_case(str("the bits of an 8-bit float, {} as {}", name(from), name(to)));
-  const BufferId out = l.result();
-  BodyBuilder b(l, l.name());
-  const Exprs at = b.dims(l.program.buffers[out].shape);
-  const Val v = b.load(in, at);
-  // Bools are bytes of 0 and 1.
-  b.store(out, at, is_bool(from) || is_bool(to) ? b.cast(v, to) : b.bitcast(v, to));
-  b.finish();
-  return Ok{};
-}
-
 }  // namespace coil::lowering

@@ -194,8 +194,11 @@ bool is_core_op(std::string_view op);
 /// Whether the node is an index.Tensor or index_put with a mask, which its row rewrites; with
 /// integer indices these ops are core.
 bool indexes_by_mask(const Graph& graph, const Node& node);
-/// Whether the node is a linalg_matrix_exp of half floats, which its row computes in f32.
-bool exponentiates_halves(const Graph& graph, const Node& node);
+/// Whether an op is core but for nodes that computes_in_f32 names.
+bool may_compute_in_f32(std::string_view op);
+/// Whether the node is a linalg_matrix_exp of half floats, or a factorisation without elements, of
+/// which eager takes any dtype: their row computes in f32.
+bool computes_in_f32(const Graph& graph, const Node& node);
 /// Whether the node is an attention with dropout, which its row rewrites.
 bool drops_attention(const Node& node);
 

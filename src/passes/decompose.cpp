@@ -154,7 +154,7 @@ void Round::visit(NodeId id) {
   if (const Decomposition row = find_complex_decomposition(to_, node))
     return rewrite(id, node, row);
   const bool is_special =
-      indexes_by_mask(to_, node) || exponentiates_halves(to_, node) || drops_attention(node);
+      indexes_by_mask(to_, node) || computes_in_f32(to_, node) || drops_attention(node);
   if (is_core_op(node.op) && !is_special) return copy(id, std::move(node));
   if (const Decomposition row = find_decomposition(node.op)) return rewrite(id, node, row);
   Problems::Use& use = problems_.unsupported[torch_name(node.op)];

@@ -1,5 +1,6 @@
 // Linear algebra in terms of the factorisations that lower/ takes, and their triangular solves.
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/info_check.h"
@@ -110,9 +111,11 @@ Values solve_ex_row(Composite& c) {
 }
 
 Values lu_row(Composite& c) {
-  if (!c.flag("pivot")) c.fail("LU without pivoting is not implemented on the CPU");
-  const Values lu = factor_lu(c, c.tensor("A"));
-  return c.call_all("lu_unpack", {lu[0], lu[1], true, true});
+  const ValueId a = c.tensor("A");
+  if (!c.flag("pivot") && !c.is(c.count(a), 0))
+    c.fail("LU without pivoting is not implemented on the CPU");
+  const Values lu = factor_lu(c, a);
+  return c.call_all("lu_unpack", {lu[0], lu[1], true, c.flag("pivot")});
 }
 
 /// The factors of a determinant. Eager factorises A^T where A lies by rows, and its backward
@@ -300,6 +303,8 @@ Values solve_row(Composite& c) {
   return {out[0]};
 }
 Values cholesky_row(Composite& c) {
+  // The older op looks at nothing where there is no element, the shape included.
+  if (c.op() == "cholesky" && c.is(c.count(c.self()), 0)) return {by_rows(c, c.self())};
   const Values out = c.call_all("linalg_cholesky_ex", {c.self(), c.flag("upper"), false});
   check_info(c, out[1], c.op() == "cholesky" ? "cholesky" : "linalg.cholesky");
   return {out[0]};
@@ -332,9 +337,16 @@ Values eigvalsh_row(Composite& c) {
   return {c.call_all("_linalg_eigh", {c.self(), c.word("UPLO"), false})[0]};
 }
 Values eigvals_row(Composite& c) { return {c.call("_linalg_eigvals", {c.self()})}; }
-/// Of halves, in f32.
-Values wide_matrix_exp_row(Composite& c) {
-  return {c.to(c.call("linalg_matrix_exp", {c.to(c.self(), DType::f32)}), c.dtype(c.self()))};
+/// The same of matrices in f32, and what they give in their own dtype.
+Values in_f32_row(Composite& c) {
+  std::vector<Arg> args = c.args();
+  const ValueId matrix = std::get<ValueId>(args.at(0));
+  const DType own = c.dtype(matrix);
+  args[0] = c.to(matrix, DType::f32);
+  Values out = c.call_all(c.op(), std::move(args));
+  for (ValueId& v : out)
+    if (c.dtype(v) == DType::f32) v = c.to(v, own);
+  return out;
 }
 Values matrix_exp_row(Composite& c) { return {c.call("linalg_matrix_exp", {c.self()})}; }
 
@@ -370,15 +382,29 @@ constexpr DecompositionRow kRows[] = {
     {"linalg_eigvalsh", eigvalsh_row},
     {"linalg_eigvals", eigvals_row},
     {"matrix_exp", matrix_exp_row},
-    // Core but for halves.
-    {"linalg_matrix_exp", wide_matrix_exp_row},
+    // Core but for what computes_in_f32 names.
+    {"linalg_matrix_exp", in_f32_row},
+    {"linalg_cholesky_ex", in_f32_row},
+    {"linalg_lu_factor_ex", in_f32_row},
+    {"linalg_ldl_factor_ex", in_f32_row},
+    {"_linalg_eigh", in_f32_row},
+    {"_linalg_svd", in_f32_row},
 };
 
 }  // namespace
 
-bool exponentiates_halves(const Graph& graph, const Node& node) {
-  return node.op == "linalg_matrix_exp" &&
-         is_narrow_float(graph.type(std::get<ValueId>(node.args.at(0))).dtype);
+bool may_compute_in_f32(std::string_view op) {
+  return std::ranges::any_of(kRows, [&](const DecompositionRow& row) {
+    return row.op == op && row.rewrite == in_f32_row;
+  });
+}
+
+bool computes_in_f32(const Graph& graph, const Node& node) {
+  if (!may_compute_in_f32(node.op)) return false;
+  const Type& type = graph.type(std::get<ValueId>(node.args.at(0)));
+  if (is_complex(type.dtype) || type.dtype == DType::f32 || type.dtype == DType::f64) return false;
+  return (node.op == "linalg_matrix_exp" && is_narrow_float(type.dtype)) ||
+         graph.syms->is_const(numel(*graph.syms, type.shape), 0);
 }
 
 std::span<const DecompositionRow> linalg_decompositions() { return kRows; }

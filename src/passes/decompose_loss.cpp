@@ -96,7 +96,10 @@ struct Likelihood {
 
 /// Minus the log-probability of the target classes, rows of `ignore_index` left out.
 Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 reduction) {
-  const ValueId target = c.tensor("target");
+  ValueId target = c.tensor("target");
+  // The target of one row may be a list of one.
+  const bool is_row = c.ndim(log_probabilities) == 1;
+  if (is_row && c.ndim(target) == 1) target = c.squeeze(target, {0});
   const i64 class_dim = c.ndim(log_probabilities) == 1 ? 0 : 1;
   const DType dtype = c.dtype(log_probabilities);
   const ValueId counts = c.call("ne.Scalar", {target, c.integer("ignore_index")});
@@ -115,7 +118,7 @@ Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 redu
   switch (reduction) {
     case kMean: return {c.div(c.sum(loss), total), total};
     case kSum: return {c.sum(loss), total};
-    default: return {loss, c.filled({}, 0, dtype)};
+    default: return {loss, is_row ? total : c.filled({}, 0, dtype)};
   }
 }
 

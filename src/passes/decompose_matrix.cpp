@@ -1,6 +1,7 @@
 // Products of matrices and vectors as mm, bmm, addmm and baddbmm.
 
 #include <algorithm>
+#include <set>
 
 #include "graph/rules.h"
 #include "passes/composite.h"
@@ -16,18 +17,20 @@ bool holds(Composite& c, const Arg& factor, double value) {
   return flag != nullptr && *flag == (value != 0);
 }
 
-/// alpha or beta as a number of the operands' kind: for integers, without its fraction.
-Arg factor_of(Composite& c, std::string_view name) {
+/// alpha or beta as a number of the product's kind: for integers, without its fraction.
+Arg factor_of(Composite& c, std::string_view name, DType dtype) {
   const Arg& given = c.arg(name);
+  if (is_bool(dtype)) return !holds(c, given, 0);
   const double* number = std::get_if<double>(&given);
-  if (number == nullptr || !is_int(c.dtype(c.tensor("self")))) return given;
+  if (number == nullptr || !is_int(dtype)) return given;
   return c.n(static_cast<i64>(*number));
 }
 
 }  // namespace
 
 ValueId scaled_sum(Composite& c, ValueId product) {
-  const Arg alpha = factor_of(c, "alpha"), beta = factor_of(c, "beta");
+  const DType dtype = c.dtype(product);
+  const Arg alpha = factor_of(c, "alpha", dtype), beta = factor_of(c, "beta", dtype);
   if (!holds(c, alpha, 1)) product = c.mul(product, alpha);
   if (holds(c, beta, 0)) return product;
   ValueId self = c.tensor("self");
@@ -120,7 +123,9 @@ Values outer_row(Composite& c) {
 }
 
 Values addr_row(Composite& c) {
-  return {scaled_sum(c, c.mul(c.unsqueeze(c.tensor("vec1"), 1), c.tensor("vec2")))};
+  const ValueId a = c.tensor("vec1"), b = c.tensor("vec2");
+  const DType dtype = promote(c.dtype(c.self()), promote(c.dtype(a), c.dtype(b)));
+  return {scaled_sum(c, c.mul(c.unsqueeze(c.to(a, dtype), 1), c.to(b, dtype)))};
 }
 
 /// The sum in the operand's own dtype: those of integers wrap.
@@ -163,14 +168,16 @@ Values tensordot_row(Composite& c) {
     a_order.push_back(d);
     inner.push_back(c.size(a, d));
   }
+  const std::size_t first_of_b = shape.size();
   for (i64 d = 0; d < c.ndim(b); ++d) {
     if (std::ranges::find(b_sum, d) != b_sum.end()) continue;
     b_order.push_back(d);
     shape.push_back(c.size(b, d));
   }
   const sym::Expr k = c.product(inner, 0, inner.size());
+  const sym::Expr columns = c.product(shape, first_of_b, shape.size());
   const ValueId left = c.reshape(c.permute(a, a_order), {rows, k});
-  const ValueId right = c.reshape(c.permute(b, b_order), {k, c.n(-1)});
+  const ValueId right = c.reshape(c.permute(b, b_order), {k, columns});
   return {c.view(c.call("mm", {left, right}), shape)};
 }
 
@@ -210,25 +217,35 @@ Values bilinear_row(Composite& c) {
   return {out};
 }
 
-/// i with dims of size 1 put in at `places`, which rise.
-ValueId with_dims(Composite& c, ValueId i, const Dims& places) {
+/// The places of dims of size 1 that an operand of `_trilinear` gets, of the result's dims.
+std::set<i64> new_dims(Composite& c, std::string_view name, ValueId i) {
+  const Dims places = c.all_fixed(name);
+  std::set<i64> rising;
+  for (i64 d : places)
+    if (!rising.insert(c.wrap(d, c.ndim(i) + static_cast<i64>(places.size()))).second)
+      c.fail("dim {} appears more than once in {}", d, name);
+  return rising;
+}
+ValueId with_dims(Composite& c, ValueId i, const std::set<i64>& places) {
   for (i64 d : places) i = c.unsqueeze(i, d);
   return i;
 }
 
 /// The sum over some dims of the product of three tensors. That of `bilinear` is one of matrices.
 Values trilinear_row(Composite& c) {
-  const Dims dims[] = {c.all_fixed("expand1"), c.all_fixed("expand2"), c.all_fixed("expand3")};
-  const Dims over = c.all_fixed("sumdim");
   const ValueId a = c.tensor("i1"), weight = c.tensor("i2"), b = c.tensor("i3");
-  if (dims[0] == Dims{1, 3} && dims[1] == Dims{0} && dims[2] == Dims{1, 2} && over == Dims{2, 3})
+  using Places = std::set<i64>;
+  const Places dims[] = {new_dims(c, "expand1", a), new_dims(c, "expand2", weight),
+                         new_dims(c, "expand3", b)};
+  const Dims over = c.all_fixed("sumdim");
+  if (dims[0] == Places{1, 3} && dims[1] == Places{0} && dims[2] == Places{1, 2} &&
+      over == Dims{2, 3})
     return {c.call("bilinear", {a, b, weight, None{}})};
   for (i64 d : dims[0])
-    if (std::ranges::count(dims[1], d) > 0 && std::ranges::count(dims[2], d) > 0)
-      c.fail("no tensor has dim {}", d);
+    if (dims[1].contains(d) && dims[2].contains(d)) c.fail("no operand has the dim {}", d);
   const ValueId product = c.mul(c.mul(with_dims(c, a, dims[0]), with_dims(c, weight, dims[1])),
                                 with_dims(c, b, dims[2]));
-  return {own_sum(c, product, over)};
+  return {over.empty() ? product : own_sum(c, product, over)};
 }
 
 constexpr DecompositionRow kRows[] = {

@@ -36,18 +36,16 @@ Values adaptive_avg_pool1d(Composite& c) {
   return {c.squeeze(out, {c.ndim(out) - 2})};
 }
 
-/// One window over everything is a mean; it keeps a channels_last layout.
+/// One window over everything is a mean, of whatever other dims; it keeps a channels_last layout.
 Values adaptive_avg_pool(Composite& c) {
   const Exprs sizes = c.integers("output_size");
   const i64 spatial = static_cast<i64>(sizes.size()), ndim = c.ndim(c.self());
-  if (ndim != spatial + 1 && ndim != spatial + 2)
-    c.fail("the input must have {} or {} dims", spatial + 1, spatial + 2);
   for (sym::Expr size : sizes)
     if (!c.is(size, 1)) return {c.call("_" + c.op(), {c.self(), sizes})};
   Dims dims;
   for (i64 d = ndim - spatial; d < ndim; ++d) dims.push_back(d);
   const ValueId out = c.mean(c.self(), dims, KeepDim::Yes);
-  if (!c.is_channels_last(c.self())) return {out};
+  if (ndim != spatial + 2 || !c.is_channels_last(c.self())) return {out};
   const sym::Expr channels = c.size(out, 1);
   Exprs strides(static_cast<std::size_t>(ndim), channels);
   strides[1] = c.n(1);

@@ -53,10 +53,7 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
     if (*name != "fro") c.fail("the {} norm of matrices is not supported", *name);
     return c.call("linalg_vector_norm", {v, c.n(2), c.as_exprs({rows, columns}), keeps});
   }
-  double p = 0;
-  if (const double* number = std::get_if<double>(&order)) p = *number;
-  if (const sym::Expr* number = std::get_if<sym::Expr>(&order))
-    p = static_cast<double>(c.syms.as_const(*number).value_or(0));
+  const double p = c.real("ord");
   if (std::abs(p) == 2) return spectral_norm(c, p > 0 ? "amax" : "amin", rows, columns, keeps, v);
   const bool over_columns = std::isinf(p);
   if (!over_columns && std::abs(p) != 1)
@@ -213,23 +210,49 @@ Values median_dim(Composite& c) {
   return at_position(c, order, median_position(c, v, dim), dim, c.keep());
 }
 
-/// Covariances of rows of observations. A single row has a variance, without dims.
+/// How much each observation counts, or nothing where all count once.
+ValueId observation_weights(Composite& c) {
+  ValueId weights;
+  for (const char* name : {"fweights", "aweights"})
+    if (c.has(name)) weights = weights.valid() ? c.mul(weights, c.tensor(name)) : c.tensor(name);
+  return weights;
+}
+
+/// What products of weighted observations are divided by: how many there are, less the correction.
+ValueId weighted_divisor(Composite& c, ValueId weights, ValueId total) {
+  ValueId correction = c.filled({}, c.real("correction"), DType::i64);
+  if (c.has("aweights") && c.real("correction") != 0)
+    correction = c.div(c.mul(c.sum(c.mul(weights, c.tensor("aweights"))), correction), total);
+  return c.call("clamp_min", {c.sub(total, correction), c.n(0)});
+}
+
+/// Covariances of rows of observations.
 Values cov(Composite& c) {
-  if (c.has("fweights") || c.has("aweights")) c.fail("weights are not supported");
-  const ValueId v = c.self();
-  if (c.ndim(v) > 2) c.fail("the observations are a tensor of {} dims", c.ndim(v));
-  if (is_bool(c.dtype(v))) c.fail("bools have no covariances");
-  const ValueId rows = c.ndim(v) == 2 ? v : c.reshape(v, {c.n(1), c.count(v)});
-  const std::optional<i64> fixed = c.syms.as_const(c.size(rows, 1));
-  if (!fixed) c.fail("the number of observations must be fixed");
-  const double count = static_cast<double>(*fixed);
-  const ValueId mean = c.div(c.sum(rows, {1}, KeepDim::Yes), count);
-  const ValueId centred = c.sub(rows, mean);
-  ValueId turned = c.transpose(centred, 0, 1);
+  if (c.ndim(c.self()) > 2) c.fail("the observations are a tensor of {} dims", c.ndim(c.self()));
+  const bool is_matrix = c.ndim(c.self()) == 2;
+  const bool is_whole = !is_float(c.dtype(c.self())) && !is_complex(c.dtype(c.self()));
+  const ValueId self = is_whole ? c.to(c.self(), DType::f32) : c.self();
+  const ValueId rows = is_matrix ? self : c.reshape(self, {c.n(1), c.count(self)});
+  const bool is_one = !is_matrix || c.is(c.size(rows, 0), 1);
+  const ValueId weights = observation_weights(c);
+  ValueId centred, other, divisor;
+  if (weights.valid()) {
+    const ValueId total = c.sum(weights);
+    const ValueId sums = c.sum(c.mul(rows, weights), {1}, KeepDim::Yes);
+    centred = c.sub(rows, c.div(sums, total));
+    other = c.mul(centred, weights);
+    divisor = weighted_divisor(c, weights, total);
+  } else {
+    const std::optional<i64> count = c.syms.as_const(c.size(rows, 1));
+    if (!count) c.fail("the number of observations must be fixed");
+    centred = other = c.sub(rows, c.mean(rows, {1}, KeepDim::Yes));
+    divisor =
+        c.filled({}, std::max(static_cast<double>(*count) - c.real("correction"), 0.0), DType::f64);
+  }
+  ValueId turned = c.transpose(other, 0, 1);
   if (is_complex(c.dtype(turned))) turned = c.call("conj_physical", {turned});
-  const double divisor = std::max(count - c.real("correction"), 0.0);
   const ValueId out = c.div(c.call("mm", {centred, turned}), divisor);
-  return {c.is(c.size(rows, 0), 1) ? c.view(out, {}) : out};
+  return {is_one ? c.reshape(out, {}) : out};
 }
 
 Values vecdot(Composite& c) {

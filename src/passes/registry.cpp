@@ -53,9 +53,9 @@ std::vector<std::string_view> decomposed_ops() {
 }
 
 bool is_core_op(std::string_view op) {
-  // Their rows are for masks, for half floats, and for dropout.
-  if (op == "index.Tensor" || op == "index_put" || op == "linalg_matrix_exp" ||
-      op == "scaled_dot_product_attention")
+  // Their rows are for masks, for dtypes that are computed in f32, and for dropout.
+  if (op == "index.Tensor" || op == "index_put" || op == "scaled_dot_product_attention" ||
+      may_compute_in_f32(op))
     return true;
   return is_own_op(op) || (ops::is_lowered(op) && find_decomposition(op) == nullptr);
 }

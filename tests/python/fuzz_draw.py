@@ -473,6 +473,12 @@ def is_defined(name, given):
         return False
     if packet == "hardtanh_backward":  # eager's vector loop and its tail differ for NaN
         return not tensors[1].isnan().any()
+    if packet == "_pdist_backward":  # reads as many distances as there are pairs of rows, whatever is given
+        count = tensors[1].shape[0] if tensors[1].ndim == 2 else 0
+        return tensors[1].ndim == 2 and tensors[0].shape == tensors[2].shape == (count * (count - 1) // 2,)
+    if packet == "_trilinear":  # its result where no operand has a dim is left as zeros
+        new = [[d % (x.ndim + len(dims)) for d in dims] for x, dims in zip(given[0], given[0][3:6])]
+        return not set(new[0]) & set(new[1]) & set(new[2])
     if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
         return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:

@@ -69,7 +69,7 @@ FOUND = [
 ]
 
 
-def one(op, *args):
+def one(op, *args, **kwargs):
     """The program of one op."""
     inputs = []
 
@@ -79,8 +79,9 @@ def one(op, *args):
             return Ref(~(len(inputs) - 1))
         return [placed(y) for y in x] if isinstance(x, (list, tuple)) else x
 
-    count = len(results_of(overload(op)(*args)))
-    return Program(inputs, [Step(op, [placed(a) for a in args], {}, count)], [Ref(i) for i in range(count)])
+    count = len(results_of(overload(op)(*args, **kwargs)))
+    step = Step(op, [placed(a) for a in args], {k: placed(v) for k, v in kwargs.items()}, count)
+    return Program(inputs, [step], [Ref(i) for i in range(count)])
 
 
 def atleast_written():
@@ -103,6 +104,8 @@ CHANNELS_LAST_3D = randoms(2, 4, 5, 6, 3).permute(0, 4, 1, 2, 3)
 POINTS = torch.complex(randoms(6), randoms(7)[1:])
 MATRIX, PLACES = POINTS.view(3, 2), torch.tensor([[0, 2], [1, 1]])
 ZEROS = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 2j])
+WIDTHS = (torch.float32, torch.float64, HALF, torch.bfloat16, torch.int8, torch.int32, torch.complex64)
+EVERY_HALF = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
 FOUND_OPS = [
     ("rms_norm.default", randoms(17, 2).t(), [17], randoms(17), None),
     ("rms_norm.default", CHANNELS_LAST_3D[:, :, 0], [6], None, None),
@@ -167,6 +170,50 @@ FOUND_OPS = [
     ("topk.default", torch.tensor(4), 1),
     ("histogram.bins_tensor", randoms(4), torch.tensor([-1.0, 7, 0, 7, 1, 7]).as_strided((3,), (2,))),
     ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
+    # The sum over no points has y's dtype, whatever x is.
+    ("trapz.x", torch.empty(0, dtype=torch.int8), torch.tensor([[77]], dtype=torch.int8)),
+    ("trapezoid.dx", torch.empty(3, 0, dtype=BOOL)),
+    # Bytes seen as another dtype.
+    *[("view.dtype", randoms(3, 16, dtype=a), b) for a in WIDTHS for b in WIDTHS if a is not b],
+    *[("view.dtype", EVERY_HALF.view(a), b) for a, b in ((HALF, torch.int16), (HALF, torch.int32), (torch.int16, HALF))],
+    ("view.dtype", torch.tensor(1 + 2j), torch.float64),
+    ("view_copy.dtype", randoms(2, 3, 4), torch.int16),
+    # A copy, which needs no strides that allow a view.
+    ("view_copy.default", randoms(4, 3).t(), [2, 6]),
+    # Numbers beyond 2 stand for the same as 2.
+    *[("_fft_r2c.default", randoms(4, 6), [1], scale, True) for scale in (5, -1)],
+    ("_fft_c2c.default", randoms(1, 5, dtype=torch.complex64), [], 3, True),
+    ("fft_ifftn.default", torch.tensor(3.0)),
+    # Elements of any dtype are moved; pivots that are not asked for are not read.
+    *[("lu_unpack.default", randoms(3, 4, dtype=a), torch.tensor([2, 3, 3], dtype=torch.int32)) for a in (HALF, BOOL, torch.uint8)],
+    ("lu_unpack.default", randoms(2, 2), randoms(2), True, False),
+    *[(f"{op}.default", randoms(3, 4), True) for op in ("linalg_matrix_norm", "linalg_norm")],
+    *[("cov.default", torch.tensor([[1, 2, 4], [3, 3, 4]], dtype=a)) for a in (torch.int32, torch.uint8)],
+    ("tensordot.default", torch.ones(1, 0), torch.ones(1, 0), [1], [1]),
+    ("_trilinear.default", randoms(5, 3), randoms(5, 1), randoms(3), [1], [1], [2, 0], [1, 2]),
+    *[(f"{op}.default", randoms(3), torch.tensor([1]), randoms(3), reduction, -100)
+      for op in ("nll_loss", "nll_loss_forward") for reduction in (0, 1, 2)],
+    ("adaptive_avg_pool3d.default", randoms(2, 3, 4), [1, 1, 1]),
+    *[("adaptive_avg_pool2d.default", randoms(*shape), [1, 1]) for shape in ((3, 4), (2, 3, 4, 5, 6))],
+    *[(f"scatter{op}", randoms(3, 2), 0, torch.empty(0, dtype=torch.int64), *rest)
+      for op, *rest in ((".src", randoms(1)), (".value", 1), ("_add.default", randoms(1)), ("_reduce.two", randoms(1), "mean"))],
+    ("gather.default", randoms(3, 2), 0, torch.empty(0, dtype=torch.int64)),
+    # Factorisations without elements are of any dtype.
+    *[(f"linalg_{op}.default", torch.empty(3, 4, 0, dtype=torch.bfloat16)) for op in ("svdvals", "lu_factor_ex")],
+    ("linalg_eigvalsh.default", torch.empty(0, 2, 2, dtype=torch.int64)),
+    ("addr.default", torch.ones(2, 3, dtype=BOOL), randoms(2), randoms(3, dtype=torch.float64)),
+]
+BITS = torch.tensor([[True, False], [False, True]])
+COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
+FOUND_WITH_NAMES = [
+    ("sum.dim_IntList", (torch.tensor([[0.5, 0], [-0.5, 0]]), [0], False), {"dtype": BOOL}),
+    ("linalg_lu.default", (torch.empty(0, 2, 3),), {"pivot": False}),
+    *[("addr.default", (BITS, BITS[0], BITS[1]), {"beta": beta, "alpha": alpha}) for beta, alpha in ((0, 2), (-2, 0), (1, -1))],
+    ("addr.default", (torch.ones(2, 2, dtype=torch.int32), randoms(2), randoms(2)), {"beta": 0.25, "alpha": 0.5}),
+    *[("cov.default", (x,), {"correction": correction, **weights})
+      for x, correction in ((randoms(2, 3), 1), (randoms(3, dtype=HALF), 0), (torch.tensor([[1, 2, 4]]), 5))
+      for weights in ({"fweights": COUNTS}, {"aweights": PORTIONS}, {"fweights": COUNTS, "aweights": PORTIONS})],
+    ("cov.default", (MATRIX,), {}),
 ]
 
 
@@ -180,6 +227,12 @@ def einsum_of_one(equation):
     """It is a view where nothing is summed."""
     steps = [Step("einsum.default", [equation, [Ref(~0)]], {}, 1), Step("add_.Scalar", [Ref(0), 1], {}, 1)]
     return Program([Source.of(randoms(2, 3))], steps, [Ref(0)])
+
+
+def complex_view_of_result():
+    """Two results in one memory, as floats and as complex numbers."""
+    steps = [Step("neg.default", [Ref(~0)], {}, 1), Step("view_as_complex.default", [Ref(0)], {}, 1)]
+    return Program([Source.of(randoms(3, 2))], steps, [Ref(0), Ref(1)])
 
 
 def filled_view_of_nothing():
@@ -197,10 +250,34 @@ def failures(programs):
 def test_differences_that_were_found():
     programs = [record(f, inputs) for f, *inputs in FOUND] + [one(*call) for call in FOUND_OPS]
     programs += [einsum_of_one(equation) for equation in ("ij->ji", "b a", "ij->i")]
-    text, verdicts = failures([*programs, atleast_written(), product_of_one(), filled_view_of_nothing()])
+    programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
+    programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
+    text, verdicts = failures(programs)
     assert not text, text
     refused = [v.detail for v in verdicts if v.kind != "ok"]
     assert not refused, refused
+
+
+def test_padding_takes_no_part():
+    """A weight that is not finite does not show where it meets padding alone, on the interpreter either; in
+    eager that depends on the batch size."""
+    weight = torch.tensor([INF, 1.0, NAN, 0.5, 2.0, -INF]).view(2, 1, 1, 3)
+    for op, *more in (("conv2d.padding", [1, 1], "same"), ("convolution.default", [1, 1], [0, 1], [1, 1], True, [0, 0], 1)):
+        program = one(op, randoms(1, 2 if op == "convolution.default" else 1, 2, 1), weight, None, *more)
+        (first, _), *others = [fuzz_run.Build([program], way).run()[0] for way in fuzz_run.WAYS]
+        assert any(x.isfinite().any() for x in first)
+        for found, _ in others:
+            assert torch.allclose(first[0], found[0], equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [HALF, torch.bfloat16])
+def test_bits_of_halves(dtype):
+    """Every one, those of signalling NaNs too."""
+    for program, expected in ((one("view.dtype", EVERY_HALF.view(dtype), torch.int16), EVERY_HALF),
+                              (one("view.dtype", EVERY_HALF, dtype), EVERY_HALF)):
+        for way in fuzz_run.WAYS:
+            (found,), _ = fuzz_run.Build([program], way).run()[0]
+            assert torch.equal(found.view(torch.int16), expected), way
 
 
 @pytest.mark.parametrize("op, count", [("mm", 2), ("addmm", 3), ("bmm", 2), ("mv", 2), ("dot", 2)])

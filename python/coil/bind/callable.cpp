@@ -219,6 +219,25 @@ nb::object Callable::copied(const Tensor& from) const {
   return tensor;
 }
 
+nb::object Callable::view_in(const Memory& memory, const Tensor& t) const {
+  const nb::object shape = tuple_of(t.shape), strides = tuple_of(t.strides);
+  const i64 size = size_of(memory.dtype);
+  const i64 bytes = memory.start ? t.data - memory.start : 0;
+  const i64 first = memory.offset + bytes / size;
+  if (memory.dtype == t.dtype)
+    return torch_->as_strided(memory.tensor, shape.ptr(), strides.ptr(), first);
+  // Seen as another dtype: the elements that it reaches in a row, which torch then retypes.
+  const i64 before = bytes % size;
+  const i64 reach = before + must(runtime::span_elements(t.shape, t.strides)) * size_of(t.dtype);
+  const i64 count[] = {(reach + size - 1) / size}, step[] = {1};
+  const nb::object row_shape = tuple_of(count), row_strides = tuple_of(step);
+  const nb::object row =
+      torch_->as_strided(memory.tensor, row_shape.ptr(), row_strides.ptr(), first);
+  const nb::object seen = torch_->retyped(row.ptr(), t.dtype);
+  return torch_->as_strided(seen.ptr(), shape.ptr(), strides.ptr(),
+                            torch_->storage_offset(seen.ptr()) + before / size_of(t.dtype));
+}
+
 nb::object Callable::result(const Run& run, const Result& r, const Value& value) const {
   const Tensor* t = std::get_if<Tensor>(&value);
   if (!t || r.kind == Result::Kind::Other) return plain(value);
@@ -226,23 +245,15 @@ nb::object Callable::result(const Run& run, const Result& r, const Value& value)
     const Block& block = blocks_[r.block];
     const nb::object& base = run.blocks[r.block];
     if (run.is_whole[r.block] && block.output == r.output) return base;
-    const std::byte* start = torch_->data(base.ptr());
-    const i64 offset = start ? (t->data - start) / size_of(t->dtype) : 0;
-    const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
-    if (t->dtype != block.dtype)
-      return torch_->in_memory_of(base.ptr(), t->dtype, shape.ptr(), strides.ptr(), offset);
-    return torch_->as_strided(base.ptr(), shape.ptr(), strides.ptr(), offset);
+    return view_in({base.ptr(), torch_->data(base.ptr()), block.dtype, 0}, *t);
   }
   const u32 target = compilation_->model->plan.outputs[r.output].target;
   PyObject* input = PyList_GET_ITEM(run.args->ptr(), static_cast<Py_ssize_t>(target));
   Tensor memory;
   torch_->view(input, memory);
-  // An input that was laid out anew, or is seen as another dtype, is not what the view is on.
-  if (t->owner || memory.dtype != t->dtype) return copied(*t);
-  const i64 offset = memory.data ? (t->data - memory.data) / size_of(t->dtype) : 0;
-  const nb::object shape = tuple_of(t->shape), strides = tuple_of(t->strides);
-  return torch_->as_strided(input, shape.ptr(), strides.ptr(),
-                            torch_->storage_offset(input) + offset);
+  // An input that was laid out anew is not what the view is on.
+  if (t->owner) return copied(*t);
+  return view_in({input, memory.data, memory.dtype, torch_->storage_offset(input)}, *t);
 }
 
 std::vector<Value> Callable::interpret(std::vector<Value>& inputs) {

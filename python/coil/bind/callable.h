@@ -45,6 +45,15 @@ class Callable {
   void read_args(const nb::list& args, std::vector<runtime::Value>& out) const;
   void allocate(Run& run) const;
   nb::object result(const Run& run, const Result& r, const runtime::Value& value) const;
+  /// A tensor of torch's with the address of its first element and that one's place in the storage.
+  struct Memory {
+    PyObject* tensor;
+    const std::byte* start;
+    DType dtype;
+    i64 offset;
+  };
+  /// `t`, which lies in this memory, as a view of it.
+  nb::object view_in(const Memory& memory, const runtime::Tensor& t) const;
   nb::object copied(const runtime::Tensor& from) const;
   nb::object plain(const runtime::Value& value) const;
   std::vector<runtime::Value> interpret(std::vector<runtime::Value>& inputs);

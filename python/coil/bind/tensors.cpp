@@ -75,6 +75,7 @@ Torch::Torch() {
   dtype_ = nb::str("dtype");
   is_cpu_ = nb::str("is_cpu");
   storage_offset_ = nb::str("storage_offset");
+  view_ = nb::str("view");
   if (nb::hasattr(tensor_type_, kTableName)) {
     const nb::object capsule = tensor_type_.attr(kTableName);
     const auto* table = static_cast<const DlExchangeTable*>(
@@ -159,12 +160,8 @@ nb::object Torch::as_strided(PyObject* base, PyObject* shape, PyObject* strides,
   return call(as_strided_.ptr(), args, 4, nullptr);
 }
 
-nb::object Torch::in_memory_of(PyObject* base, DType dtype, PyObject* shape, PyObject* strides,
-                               i64 offset) const {
-  const i64 none[] = {0}, one[] = {1};
-  const nb::object tensor = empty(dtype, tuple_of(none).ptr(), tuple_of(one).ptr());
-  const nb::object memory = nb::handle(base).attr("untyped_storage")();
-  return tensor.attr("set_")(memory, offset, nb::handle(shape), nb::handle(strides));
+nb::object Torch::retyped(PyObject* tensor, DType dtype) const {
+  return nb::handle(tensor).attr(view_)(dtypes_[static_cast<std::size_t>(dtype)]);
 }
 
 i64 Torch::storage_offset(PyObject* tensor) const {

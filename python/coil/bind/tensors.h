@@ -29,9 +29,8 @@ class Torch {
   nb::object empty(DType dtype, PyObject* shape, PyObject* strides) const;
   /// The view of `base` that begins at element `offset` of its storage.
   nb::object as_strided(PyObject* base, PyObject* shape, PyObject* strides, i64 offset) const;
-  /// A tensor of any dtype in the storage of `base`, from element `offset` of its own dtype on.
-  nb::object in_memory_of(PyObject* base, DType dtype, PyObject* shape, PyObject* strides,
-                          i64 offset) const;
+  /// The same memory as another dtype.
+  nb::object retyped(PyObject* tensor, DType dtype) const;
   i64 storage_offset(PyObject* tensor) const;
 
  private:
@@ -43,7 +42,7 @@ class Torch {
   nb::object empty_kwnames_;
   std::vector<nb::object> dtypes_;       // by DType; null where torch has none
   std::map<PyObject*, DType> by_dtype_;  // torch's dtypes live for ever
-  nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_;
+  nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_, view_;
 };
 
 /// A tuple of ints.

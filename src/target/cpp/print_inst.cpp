@@ -63,6 +63,45 @@ std::string InstPrinter::op_text(ops::ScalarOp op, DType result,
   return str("{}<{}>({})", spelling(op), cast_type(result), comma(operands));
 }
 
+const KernelInst* InstPrinter::earlier(const KernelInst& user, Val v) const {
+  for (const Stage& s : kernel_.stages) {
+    if (s.insts.empty() || &user < &s.insts.front() || &user > &s.insts.back()) continue;
+    for (const KernelInst* k = &user; k-- != &s.insts.front();) {
+      const auto& results = k->inst.results;
+      if (std::find(results.begin(), results.end(), v) != results.end()) return k;
+      if (k->kind == KernelOp::Store) return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+std::string InstPrinter::raw_bits(const KernelInst& k) {
+  const Val operand = k.inst.operands[0];
+  const DType from = kernel_.val_dtypes[operand.index];
+  const KernelInst* load = earlier(k, operand);
+  const bool is_in_memory = load && load->kind == KernelOp::Load && !load->inst.mask.valid() &&
+                            !(in_tile_ && tiles_.contains(load));
+  if (!is_narrow_float(from)) return use(operand);
+  if (!is_in_memory) return str("to_bits16<{}>({})", name(from), use(operand));
+  Address a = address_of(*load);
+  for (std::string* place : {&a.pointer, &a.base}) *place = str("(const i16*)({})", *place);
+  return lanes() ? load_lanes(a) : str("load1({})", a.pointer);
+}
+
+/// Narrow floats are held as f32, whose bits are others, and which may lose those of a NaN: bits
+/// are taken from memory, and put there, as they are.
+void InstPrinter::bitcast(const KernelInst& k) {
+  const DType from = kernel_.val_dtypes[k.inst.operands[0].index], to = k.inst.dtype;
+  const std::string bits = raw_bits(k);
+  if (is_narrow_float(to)) {
+    const std::string name_of_bits = bits_name(k.inst.results[0]);
+    out_.line("const auto {} = {};", name_of_bits,
+              is_narrow_float(from) ? bits : op_text(k.inst.op, DType::i16, {bits}));
+    return define(k.inst, str("of_bits16<{}>({})", name(to), name_of_bits));
+  }
+  define(k.inst, is_narrow_float(from) && to == DType::i16 ? bits : op_text(k.inst.op, to, {bits}));
+}
+
 void InstPrinter::define(Val value, const std::string& text) {
   has_lanes_.resize(kernel_.val_dtypes.size());
   has_lanes_[value.index] = lanes();
@@ -90,6 +129,7 @@ void InstPrinter::print(const KernelInst& k) {
     }
     case KernelOp::Index: return index(k);
     case KernelOp::Op: {
+      if (inst.op == ops::ScalarOp::bitcast) return bitcast(k);
       std::vector<std::string> operands;
       for (Val v : inst.operands) operands.push_back(use(v));
       return define(inst, op_text(inst.op, inst.dtype, operands));
@@ -212,12 +252,18 @@ std::string InstPrinter::true_in_all_lanes(Val mask) {
 
 void InstPrinter::store(const KernelInst& k) {
   const Inst& inst = k.inst;
-  const std::string value = use(inst.operands[0]);
+  std::string value = use(inst.operands[0]);
   if (in_tile_ && tiles_.contains(&k)) {
     out_.line("q{}[point] = {};", tiles_[&k], value);
     return;
   }
-  const Address a = address_of(k);
+  Address a = address_of(k);
+  const KernelInst* made = earlier(k, inst.operands[0]);
+  if (made && made->kind == KernelOp::Op && made->inst.op == ops::ScalarOp::bitcast &&
+      is_narrow_float(made->inst.dtype) && inst.store_combine == StoreCombine::None) {
+    value = bits_name(inst.operands[0]);
+    for (std::string* place : {&a.pointer, &a.base}) *place = str("(i16*)({})", *place);
+  }
   const std::string together = combine_function(inst.store_combine, inst.dtype);
   if (!lanes()) {
     const std::string guard = inst.mask.valid() ? str("if ({}) ", value_name(inst.mask)) : "";

@@ -64,6 +64,12 @@ class InstPrinter {
   void accumulate(const KernelInst& k);
   void accumulate_partials(const KernelInst& k, const std::vector<std::string>& right);
   void scan(const KernelInst& k);
+  void bitcast(const KernelInst& k);
+  /// The operand of a bitcast; of a narrow float its bits, as integers of 16.
+  std::string raw_bits(const KernelInst& k);
+  static std::string bits_name(Val v) { return str("v{}_bits", v.index); }
+  /// What defines a value before `user` in its stage, if nothing is stored in between.
+  const KernelInst* earlier(const KernelInst& user, Val v) const;
   void define(const Inst& inst, const std::string& text) { define(inst.results[0], text); }
   /// The name of a value; a scalar from outside of the lanes' loop is spread over them.
   std::string use(Val v) const;

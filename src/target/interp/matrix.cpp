@@ -113,14 +113,11 @@ i64 source(const Conv& conv, const ConvShape& s, std::span<const i64> out,
 /// Output positions handled together: their columns stay in cache.
 constexpr i64 kPositions = 128;
 
-/// columns[(channel, tap), position] of one image and group; 0 outside the input.
-template <class T>
-void fill_columns(const Conv& conv, const ConvShape& s, const T* image, i64 first, i64 count,
-                  std::vector<T>& columns) {
-  const i64 channels = s.in_channels / s.groups;
+/// sources[tap, position]: the input position that each of `count` outputs reads, or -1.
+void find_sources(const Conv& conv, const ConvShape& s, i64 first, i64 count,
+                  std::vector<i64>& sources) {
   std::vector<i64> out(s.out.size());
   std::vector<i64> tap(s.out.size());
-  std::vector<i64> sources(static_cast<std::size_t>(s.taps * count));
   for (i64 j = 0; j < count; ++j) {
     unravel(first + j, s.out, out);
     for (i64 t = 0; t < s.taps; ++t) {
@@ -128,10 +125,34 @@ void fill_columns(const Conv& conv, const ConvShape& s, const T* image, i64 firs
       sources[t * count + j] = source(conv, s, out, tap);
     }
   }
+}
+
+/// columns[(channel, tap), position] of one image and group; 0 outside the input.
+template <class T>
+void fill_columns(const ConvShape& s, const T* image, i64 count, const std::vector<i64>& sources,
+                  std::vector<T>& columns) {
+  const i64 channels = s.in_channels / s.groups;
   T* column = columns.data();
   for (i64 c = 0; c < channels; ++c)
     for (i64 i = 0; i < s.taps * count; ++i)
       *column++ = sources[i] < 0 ? T{0} : image[c * s.in_size + sources[i]];
+}
+
+/// Padding takes no part: sums that are NaN are made again, in the same order, without the products
+/// of what lies outside the input, which a weight that is not finite makes NaN.
+template <class T>
+void leave_out_padding(const ConvShape& s, i64 count, const std::vector<i64>& sources,
+                       const std::vector<T>& columns, const T* weights, std::vector<T>& block) {
+  const i64 outs = s.out_channels / s.groups, depth = s.in_channels / s.groups * s.taps;
+  for (i64 o = 0; o < outs; ++o)
+    for (i64 j = 0; j < count; ++j) {
+      T& sum = block[o * count + j];
+      if (sum == sum) continue;
+      sum = 0;
+      for (i64 p = 0; p < depth; ++p)
+        if (sources[p % s.taps * count + j] >= 0)
+          sum += weights[o * depth + p] * columns[p * count + j];
+    }
 }
 
 /// Weights as [groups][out channels of a group][in channels of a group][taps].
@@ -188,6 +209,7 @@ Status run_conv(Frame& frame, const Structured& node, const Conv& conv) {
   const i64 ins = s.in_channels / s.groups;
   const i64 outs = s.out_channels / s.groups;
   const i64 depth = ins * s.taps;
+  std::vector<i64> sources(static_cast<std::size_t>(s.taps * kPositions));
   std::vector<T> columns(static_cast<std::size_t>(depth * kPositions));
   std::vector<T> block(static_cast<std::size_t>(outs * kPositions));
   for (i64 ng = 0; ng < s.batch * s.groups; ++ng) {
@@ -196,9 +218,11 @@ Status run_conv(Frame& frame, const Structured& node, const Conv& conv) {
     T* result = y.data.data() + ng * outs * s.out_size;
     for (i64 first = 0; first < s.out_size; first += kPositions) {
       const i64 count = std::min(kPositions, s.out_size - first);
-      fill_columns(conv, s, image, first, count, columns);
-      multiply<T>(outs, count, depth, weights.data() + g * outs * depth, columns.data(),
-                  block.data());
+      const T* own_weights = weights.data() + g * outs * depth;
+      find_sources(conv, s, first, count, sources);
+      fill_columns(s, image, count, sources, columns);
+      multiply<T>(outs, count, depth, own_weights, columns.data(), block.data());
+      leave_out_padding(s, count, sources, columns, own_weights, block);
       for (i64 o = 0; o < outs; ++o)
         for (i64 j = 0; j < count; ++j) {
           T value = block[o * count + j];

@@ -344,4 +344,17 @@ case('arange.start_step',0.5,5,1.5,torch.int64); case('arange.start_step',2.9,-5
 for op in ('_upsample_bilinear2d_aa_backward','_upsample_bicubic2d_aa_backward'):
     for sizes in ([4,15],[9,3],[9,10],[20,7]): case(op,r(2,3,*sizes),sizes,[2,3,9,10],False,tol=1e-5); case(op,r(2,3,*sizes).double(),sizes,[2,3,9,10],True,tol=1e-5)
     case(op,r(2,3,5,14).to(memory_format=torch.channels_last),[5,14],[2,3,9,10],False,0.6,1.4,tol=1e-5); case(op,r(2,3,5,14).bfloat16(),[5,14],[2,3,9,10],False)
+# bytes seen as another dtype
+for a in (torch.float32,torch.float16,torch.bfloat16,torch.float64,torch.int64,torch.int16,torch.uint8,torch.complex64):
+    for d in (torch.float32,torch.float16,torch.bfloat16,torch.float64,torch.int64,torch.int32,torch.int8,torch.complex64):
+        if a!=d: case('view.dtype',(r(2,3,8)*20).to(a),d)
+case('view.dtype',r(4,6)[:,:2],torch.int16); case('view.dtype',torch.tensor(1.5,dtype=torch.float64),torch.complex64); case('view.dtype',r(3,0),torch.int8)
+# indices without elements, of other dims
+none=torch.empty(0,dtype=torch.int64)
+case('gather',r(3,2),0,none); case('scatter.src',r(3,2),0,none,r(1)); case('scatter.value',r(3,2),0,none,1); case('scatter_add',r(3,2),0,none,r(1)); case('scatter_reduce.two',r(3,2),0,none,r(1),'mean',False)
+# parts of factors are moved elements, of any dtype
+P=torch.tensor([2,3,3],dtype=torch.int32)
+for t in (torch.float16,torch.bfloat16,torch.int64,torch.uint8,torch.bool): case('lu_unpack',(r(3,4)*3).to(t),P,True,True)
+case('lu_unpack',r(3,4),r(2),True,False)
+case('sum.dim_IntList',torch.tensor([[0.5,0],[-0.5,0]]),[0],False,torch.bool); case('_fft_r2c',r(2,6),[1],5,True,tol=1e-5); case('_fft_c2c',r(2,6).to(torch.complex64),[1],-1,True,tol=1e-5)
 print(count,'cases')

@@ -78,6 +78,26 @@ COIL_INLINE To bitcast(From a) {
   return r;
 }
 
+/// `bitcast` as an op of a program. g++ 12 fails with an internal error on float lanes that were
+/// gathered, seen as integers and then widened, unless it is kept from looking through this.
+template <class To, class T, int N>
+COIL_INLINE vec<To, N> seen_as(vec<T, N> a) {
+  if constexpr (vec<T, N>::kNative) {
+#if defined(__x86_64__)
+    asm("" : "+x"(a.v));
+#else
+    asm("" : "+m"(a.v));
+#endif
+    return bitcast<To>(a);
+  } else {
+    return {seen_as<To>(a.lo), seen_as<To>(a.hi)};
+  }
+}
+template <class To, class From>
+COIL_INLINE To seen_as(From a) {
+  return bitcast<To>(a);
+}
+
 COIL_LANEWISE2(bit_and, (NT)((UT)a.v&(UT)b.v))
 COIL_LANEWISE2(bit_or, (NT)((UT)a.v | (UT)b.v))
 COIL_LANEWISE2(bit_xor, (NT)((UT)a.v ^ (UT)b.v))

@@ -196,4 +196,28 @@ COIL_INLINE auto cast(mask<W, N> m) {
   }
 }
 
+// ---- the bits of an f16 or bf16 that is held as an f32, exactly: a NaN keeps its own ----
+
+template <class F>
+COIL_INLINE auto bits_of(F value, bf16) {
+  return shr_by<16>(bitcast<u32>(value));
+}
+template <class F>
+COIL_INLINE auto bits_of(F value, f16) {
+  using U = rebind<F, u32>;
+  U magnitude = bit_and(bitcast<u32>(value), like<U>(0x7fffffff));
+  U own = bit_or(bit_and(shr_by<13>(magnitude), like<U>(0x3ff)), like<U>(0x7c00));
+  U sign = shl_by<15>(shr_by<31>(bitcast<u32>(value)));
+  return where(gt(magnitude, like<U>(0x7f800000)), bit_or(own, sign), encode(value, f16{}));
+}
+/// As integers of 16 bits; `Narrow` is the float's dtype.
+template <class Narrow, class F>
+COIL_INLINE auto to_bits16(F value) {
+  return cast<i16>(bits_of(value, Narrow{}));
+}
+template <class Narrow, class I>
+COIL_INLINE auto of_bits16(I bits) {
+  return decode(cast<u32>(bitcast<u16>(bits)), Narrow{});
+}
+
 }  // namespace COIL_KERNEL_NAMESPACE
