@@ -9,12 +9,12 @@ compares. Run it with the Python that has torch:  python scripts/make_decompose_
 import pathlib
 
 import torch
+import transformers.integrations.moe  # noqa: F401  its ops
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/data/decompose_facts.txt"
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16",
          torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
          torch.complex64: "c64", torch.complex128: "c128"}
-aten = torch.ops.aten
 
 
 def f(*shape, order=None, dtype=torch.float32):
@@ -32,6 +32,10 @@ def i(*shape, high=3):
 
 def b(*shape):
     return torch.rand(*shape) > 0.5
+
+
+def ends(*rows):
+    return torch.tensor(rows, dtype=torch.int32)
 
 
 def spd(*shape):
@@ -237,6 +241,8 @@ CASES = [
     ("stft", f(2, 40), 8, 3, 6, f(6), False, True, True), ("stft.center", f(40), 8, 2, None, None, True, "reflect", True, None, False),
     ("stft.center", z(2, 40), 8, 4, 8, f(8), False, "reflect", False, None, True), ("istft", z(2, 5, 9), 8, 4, 8, f(8)),
     ("istft", z(8, 9), 8, 2, None, None, False, False, False, 30, True), ("unfold_backward", f(2, 5, 3, 4), [2, 12, 3], 1, 4, 2),
+    ("_grouped_mm", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16)), ("_grouped_mm", f(4, 8, 24), f(24, 16), ends(3, 3, 11, 16)), ("_grouped_mm", f(8, 16), f(16, 16), ends(3, 3, 11, 16)), ("_grouped_mm", f(4, 16, 24), f(4, 24, 8)),
+    ("transformers::grouped_mm_fallback", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16)), ("transformers::grouped_mm_fallback_backward", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16), f(16, 8)),
 ]
 
 # Ops that draw: in coil's text they have a key.
@@ -298,7 +304,8 @@ def split_args(schema, args):
 
 def case_line(number, op, args, draws):
     name, _, overload = op.partition(".")
-    target = getattr(getattr(aten, name), overload or "default")
+    namespace, _, name = name.rpartition("::")
+    target = getattr(getattr(getattr(torch.ops, namespace or "aten"), name), overload or "default")
     positional, keywords = split_args(target._schema, args)
     result = target(*positional, **keywords)
     results = list(result) if isinstance(result, (list, tuple)) else [result]
