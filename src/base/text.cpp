@@ -10,12 +10,18 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
-/// The end of a word that starts at `at`: dots belong to it when a word character follows.
+/// The end of a word that starts at `at`: a dot or `::` belongs to it when a word character
+/// follows.
 std::size_t word_end(std::string_view text, std::size_t at) {
-  while (at < text.size() &&
-         (is_word(text[at]) || (text[at] == '.' && at + 1 < text.size() && is_word(text[at + 1]))))
-    ++at;
-  return at;
+  const auto goes_on = [&](std::size_t i) { return i < text.size() && is_word(text[i]); };
+  for (;;) {
+    if (goes_on(at) || (text.substr(at).starts_with(".") && goes_on(at + 1)))
+      at += 1;
+    else if (text.substr(at).starts_with("::") && goes_on(at + 2))
+      at += 2;
+    else
+      return at;
+  }
 }
 
 /// The end of a number without sign, and whether it is a float.

@@ -55,7 +55,7 @@ class TextReader {
   bool at(std::string_view text) const;  // a Word or Punct with exactly this text
   bool accept(std::string_view text);    // takes it if it is there
   Status expect(std::string_view text);
-  Result<std::string> word();  // letters, digits, _ and inner dots: add.Tensor, f32, s0
+  Result<std::string> word();  // letters, digits, _, inner dots and ::  (add.Tensor, f32, lib::op)
   Result<std::string> name();  // %name
   Result<i64> integer();       // with sign
   Result<double> number();     // integer or float, with sign; inf and nan
