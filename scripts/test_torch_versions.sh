@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: scripts/test_torch_versions.sh [VERSION...]: all of tests/python on several releases of torch, with one wheel
 # of coil and one command. Each release has a virtual environment of its own, build/torch-VERSION, which stays; one
-# that is there already, with a file .done in it, is taken as it is. Last comes a line of counts for each release.
+# that is there already, with a file .done in it, is taken as it is. TESTS names fewer tests. Last comes a line of
+# counts for each release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
