@@ -243,6 +243,10 @@ CASES = [
     ("istft", z(8, 9), 8, 2, None, None, False, False, False, 30, True), ("unfold_backward", f(2, 5, 3, 4), [2, 12, 3], 1, 4, 2),
     ("_grouped_mm", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16)), ("_grouped_mm", f(4, 8, 24), f(24, 16), ends(3, 3, 11, 16)), ("_grouped_mm", f(8, 16), f(16, 16), ends(3, 3, 11, 16)), ("_grouped_mm", f(4, 16, 24), f(4, 24, 8)),
     ("transformers::grouped_mm_fallback", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16)), ("transformers::grouped_mm_fallback_backward", f(16, 24), f(4, 24, 8), ends(3, 3, 11, 16), f(16, 8)),
+    # factorisations without elements, of any dtype
+    *((f"linalg_{op}_ex", f(2, 0, 0, dtype=half)) for op in ("cholesky", "lu_factor", "ldl_factor")), ("_linalg_eigh", f(2, 0, 0, dtype=half)),
+    ("_linalg_svd", f(2, 0, 0, dtype=half)), ("addr", f(3, 4).bool(), f(3), f(4).double()), ("cov", i(2, 3).int()), ("trapz.x", i(3, 0), i(0)),
+    ("view_copy", f(4, 3).t(), [2, 6]), ("adaptive_avg_pool3d", f(2, 3, 4), [1, 1, 1]), ("nll_loss", f(3), i(1)), ("tensordot", f(1, 0), f(1, 0), [1], [1]),
 ]
 
 # Ops that draw: in coil's text they have a key.
