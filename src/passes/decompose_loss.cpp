@@ -232,7 +232,9 @@ Values margin_ranking_loss(Composite& c) {
 }
 
 Values hinge_embedding_loss(Composite& c) {
-  const ValueId self = c.self(), target = c.tensor("target");
+  const ValueId self = c.self();
+  ValueId target = c.tensor("target");
+  if (is_bool(c.dtype(target))) target = c.to(target, DType::i64);  // true is 1, and not -1
   const ValueId margin =
       c.call("clamp_min", {c.call("rsub.Scalar", {self, c.real("margin")}), 0.0});
   const ValueId apart = c.where(c.ne(target, c.scalar(1, c.dtype(target))), margin, 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/rule.h"
 #include "graph/rules.h"
 #include "passes/composite.h"
 
@@ -214,7 +215,10 @@ Values channel_shuffle(Composite& c) {
   std::iota(order.begin(), order.end(), i64{0});
   std::swap(order[1], order[2]);
   const ValueId turned = c.permute(c.reshape(c.self(), split), order);
-  return {c.view(c.call("clone", {turned, MemoryFormat::Contiguous}), shape)};
+  const ValueId out = c.view(c.call("clone", {turned, MemoryFormat::Contiguous}), shape);
+  const bool is_image = shape.size() == 4;
+  if (!is_image || !suggests_channels_last(c.builder.graph(), Type(c.type(c.self())))) return {out};
+  return {c.call("clone", {out, MemoryFormat::ChannelsLast})};
 }
 
 Values rot90(Composite& c) {

@@ -167,6 +167,8 @@ FOUND_OPS = [
     ("max_unpool2d.default", randoms(2, 2, 1, 1).as_strided((2, 2, 1, 1), (2, 1, 2, 2)), torch.zeros(2, 2, 1, 1, dtype=torch.int64), [2, 2]),
     ("embedding_renorm.default", MATRIX, torch.tensor([0, 2]), 0.1, 2.0),
     ("topk.default", torch.tensor(4), 0),
+    ("hinge_embedding_loss.default", randoms(2), torch.tensor([True, False])),
+    ("native_channel_shuffle.default", torch.arange(4.0).as_strided((1, 2, 1, 2), (9, 1, 4, 2)), 1),
     ("topk.default", torch.tensor(4), 1),
     ("histogram.bins_tensor", randoms(4), torch.tensor([-1.0, 7, 0, 7, 1, 7]).as_strided((3,), (2,))),
     ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
