@@ -478,6 +478,8 @@ def is_defined(name, given):
     if packet == "_pdist_backward":  # reads as many distances as there are pairs of rows, whatever is given
         count = tensors[1].shape[0] if tensors[1].ndim == 2 else 0
         return tensors[1].ndim == 2 and tensors[0].shape == tensors[2].shape == (count * (count - 1) // 2,)
+    if packet == "_pdist_forward":  # takes the first two of more dims for a matrix
+        return tensors[0].ndim == 2
     if packet == "_trilinear":  # its result where no operand has a dim is left as zeros
         new = [[d % (x.ndim + len(dims)) for d in dims] for x, dims in zip(given[0], given[0][3:6])]
         return not set(new[0]) & set(new[1]) & set(new[2])
