@@ -144,11 +144,13 @@ class Modules:
     @staticmethod
     def same_values(wide, given):
         """`wide` with the values of `given` in its tensors."""
-        pairs = zip(flat_tensors((wide.forward_input.args, wide.forward_input.kwargs)),
-                    flat_tensors((given.forward_input.args, given.forward_input.kwargs)))
-        with torch.no_grad():
-            for w, g in pairs:
-                w.copy_(g)
+        values = iter(flat_tensors((given.forward_input.args, given.forward_input.kwargs)))
+
+        def valued(w):
+            return next(values).detach().to(w.dtype).requires_grad_(w.requires_grad)
+
+        inputs = wide.forward_input
+        inputs.args, inputs.kwargs = _pytree.tree_map_only(torch.Tensor, valued, (inputs.args, inputs.kwargs))
         return wide
 
     def step(self, name, given, wrap):

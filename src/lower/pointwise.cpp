@@ -227,6 +227,8 @@ class Evaluator {
     if (result_ == DType::f64) return std::numeric_limits<double>::max();
     if (result_ == DType::f16) return 65504;
     if (result_ == DType::bf16) return bf16_to_f32(0x7f7f);
+    if (is_int(result_))
+      return std::exp2(static_cast<double>(8 * size_of(result_) - !is_unsigned(result_))) - 1;
     return std::numeric_limits<float>::max();
   }
 

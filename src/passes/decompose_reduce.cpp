@@ -226,13 +226,11 @@ ValueId weighted_divisor(Composite& c, ValueId weights, ValueId total) {
   return c.call("clamp_min", {c.sub(total, correction), c.n(0)});
 }
 
-/// Covariances of rows of observations.
+/// Covariances of rows of observations. Sums of integers wrap, as eager's do.
 Values cov(Composite& c) {
   if (c.ndim(c.self()) > 2) c.fail("the observations are a tensor of {} dims", c.ndim(c.self()));
   const bool is_matrix = c.ndim(c.self()) == 2;
-  const bool is_whole = !is_float(c.dtype(c.self())) && !is_complex(c.dtype(c.self()));
-  const ValueId self = is_whole ? c.to(c.self(), DType::f32) : c.self();
-  const ValueId rows = is_matrix ? self : c.reshape(self, {c.n(1), c.count(self)});
+  const ValueId rows = is_matrix ? c.self() : c.reshape(c.self(), {c.n(1), c.count(c.self())});
   const bool is_one = !is_matrix || c.is(c.size(rows, 0), 1);
   const ValueId weights = observation_weights(c);
   ValueId centred, other, divisor;
@@ -245,9 +243,9 @@ Values cov(Composite& c) {
   } else {
     const std::optional<i64> count = c.syms.as_const(c.size(rows, 1));
     if (!count) c.fail("the number of observations must be fixed");
-    centred = other = c.sub(rows, c.mean(rows, {1}, KeepDim::Yes));
-    divisor =
-        c.filled({}, std::max(static_cast<double>(*count) - c.real("correction"), 0.0), DType::f64);
+    const double n = static_cast<double>(*count);
+    centred = other = c.sub(rows, c.div(c.sum(rows, {1}, KeepDim::Yes), n));
+    divisor = c.filled({}, std::max(n - c.real("correction"), 0.0), DType::f64);
   }
   ValueId turned = c.transpose(other, 0, 1);
   if (is_complex(c.dtype(turned))) turned = c.call("conj_physical", {turned});

@@ -172,6 +172,10 @@ FOUND_OPS = [
     ("topk.default", torch.tensor(4), 1),
     ("histogram.bins_tensor", randoms(4), torch.tensor([-1.0, 7, 0, 7, 1, 7]).as_strided((3,), (2,))),
     ("embedding_renorm.default", randoms(3, 2), torch.tensor([-3, 1]), 0.5, 2.0),
+    *[("lcm.default", torch.tensor([19817, -27, 0], dtype=a), torch.tensor([9, -8, 0], dtype=a)) for a in (torch.int16, torch.int32)],
+    ("lcm.default", torch.tensor([100, -99], dtype=torch.int8), torch.tensor([7, 98], dtype=torch.int8)),
+    # Sums of integers wrap.
+    ("cov.default", torch.tensor([[2**62, 2**62, 3], [5, 2**61, -(2**62)]])),
     # The sum over no points has y's dtype, whatever x is.
     ("trapz.x", torch.empty(0, dtype=torch.int8), torch.tensor([[77]], dtype=torch.int8)),
     ("trapezoid.dx", torch.empty(3, 0, dtype=BOOL)),
