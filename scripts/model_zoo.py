@@ -132,6 +132,10 @@ class Called(torch.nn.Module):
 def in_double(model):
     """A copy in float64. torch has no grouped product of these: experts are one batch each there."""
     exact = copy.deepcopy(model).double()
+    for module in exact.modules():  # what a model keeps beside its buffers
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.double())
     if hasattr(exact.model, "set_experts_implementation"):
         exact.model.set_experts_implementation("batched_mm")
     return exact
