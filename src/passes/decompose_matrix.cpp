@@ -150,12 +150,22 @@ Values inner_row(Composite& c) {
   return {c.view(c.call("mm", {left, c.transpose(right, 0, 1)}), shape)};
 }
 
+/// `v` with its dim `d` summed to one element, beside an operand that has one there.
+ValueId summed_to_one(Composite& c, ValueId v, i64 d) {
+  return c.to(c.sum(v, {d}, KeepDim::Yes), c.dtype(v));
+}
+
 Values tensordot_row(Composite& c) {
-  const ValueId a = c.self(), b = c.tensor("other");
+  ValueId a = c.self(), b = c.tensor("other");
   Dims a_sum, b_sum;
   for (i64 d : c.all_fixed("dims_self")) a_sum.push_back(c.wrap(d, c.ndim(a)));
   for (i64 d : c.all_fixed("dims_other")) b_sum.push_back(c.wrap(d, c.ndim(b)));
   if (a_sum.size() != b_sum.size()) c.fail("dims of both operands must be as many");
+  for (std::size_t i = 0; i < a_sum.size(); ++i) {
+    const bool a_is_one = c.is(c.size(a, a_sum[i]), 1), b_is_one = c.is(c.size(b, b_sum[i]), 1);
+    if (a_is_one && !b_is_one) b = summed_to_one(c, b, b_sum[i]);
+    if (b_is_one && !a_is_one) a = summed_to_one(c, a, a_sum[i]);
+  }
   Dims a_order, b_order = b_sum;
   Exprs shape, inner;
   for (i64 d = 0; d < c.ndim(a); ++d) {

@@ -196,6 +196,10 @@ FOUND_OPS = [
     *[(f"{op}.default", randoms(3, 4), True) for op in ("linalg_matrix_norm", "linalg_norm")],
     *[("cov.default", torch.tensor([[1, 2, 4], [3, 3, 4]], dtype=a)) for a in (torch.int32, torch.uint8)],
     ("tensordot.default", torch.ones(1, 0), torch.ones(1, 0), [1], [1]),
+    # A dim of one element stands for all of the other's.
+    ("tensordot.default", randoms(2, 1), randoms(3, 4), [1], [0]),
+    ("tensordot.default", randoms(5, 3, 2, dtype=HALF), randoms(1, 4, 2, dtype=HALF), [1, 2], [0, 2]),
+    ("tensordot.default", torch.tensor([[100, 100]], dtype=torch.int8), torch.tensor([[3]], dtype=torch.int8), [1], [0]),
     ("_trilinear.default", randoms(5, 3), randoms(5, 1), randoms(3), [1], [1], [2, 0], [1, 2]),
     *[(f"{op}.default", randoms(3), torch.tensor([1]), randoms(3), reduction, -100)
       for op in ("nll_loss", "nll_loss_forward") for reduction in (0, 1, 2)],
