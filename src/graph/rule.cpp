@@ -106,6 +106,9 @@ bool known_value(Graph& graph, sym::Expr size, i64 value) {
   if (std::optional<i64> constant = graph.syms->as_const(size)) return *constant == value;
   return known_equal(graph, size, graph.syms->constant(value));
 }
+bool known_empty(Graph& graph, const Type& type) {
+  return std::ranges::any_of(type.shape, [&](sym::Expr n) { return known_value(graph, n, 0); });
+}
 
 bool known_less(Graph& graph, sym::Expr a, sym::Expr b) {
   return sym::Prover(*graph.syms, graph.facts).less(a, b) == sym::Answer::Yes;

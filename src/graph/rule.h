@@ -93,6 +93,8 @@ Result<i64> wrap_dim(i64 dim, std::size_t ndim);
 /// be 1.
 bool known_equal(Graph& graph, sym::Expr a, sym::Expr b);
 bool known_value(Graph& graph, sym::Expr size, i64 value);
+/// Whether a tensor is known to have no elements: eager then asks less of it.
+bool known_empty(Graph& graph, const Type& type);
 bool known_less(Graph& graph, sym::Expr a, sym::Expr b);
 bool known_less_equal(Graph& graph, sym::Expr a, sym::Expr b);
 /// Below 0, 0 or above 0: which of two strides is the smaller, as far as it is known; a stride that

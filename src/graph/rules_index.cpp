@@ -41,15 +41,11 @@ bool ranks_agree(const Type& a, const Type& b) {
   return std::max<std::size_t>(a.ndim(), 1) == std::max<std::size_t>(b.ndim(), 1);
 }
 
-bool is_nothing(const Call& call, const Type& type) {
-  return known_value(call.graph, numel(call.syms, type.shape), 0);
-}
-
 /// The same of gather and scatter, which has as many dims as self: one that has no elements may be
 /// of any dtype and any number of dims.
 Result<const Type*> index_or_nothing(const Call& call) {
   const Type& index = call.tensor("index");
-  if (is_nothing(call, index)) return &index;
+  if (known_empty(call.graph, index)) return &index;
   if (!ranks_agree(index, call.self()))
     return call.fail("index {} and {} differ in number of dims", text(call.syms, index),
                      text(call.syms, call.self()));
@@ -193,7 +189,8 @@ Result<Types> scatter(const Call& call) {
   const Type& index = *COIL_TRY(index_or_nothing(call));
   if (call.schema.arg_index("src") >= 0) {
     const Type& src = call.tensor("src");
-    if (src.dtype != call.self().dtype || !(is_nothing(call, index) || ranks_agree(src, index)))
+    if (src.dtype != call.self().dtype ||
+        !(known_empty(call.graph, index) || ranks_agree(src, index)))
       return call.fail("src is {} beside {}", text(call.syms, src), text(call.syms, call.self()));
   }
   return contiguous_self(call);

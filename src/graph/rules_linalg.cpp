@@ -29,13 +29,9 @@ Result<Matrices> matrices_of_any(const Call& call, std::string_view name) {
                   type.shape[type.ndim() - 2], type.shape.back()};
 }
 
-/// Eager does not ask the dtype, nor for pivots, where there is no element.
-bool is_nothing(const Call& call, const Type& type) {
-  return known_value(call.graph, numel(call.syms, type.shape), 0);
-}
-
+/// Eager does not ask the dtype where there is no element.
 Result<Matrices> matrices(const Call& call, std::string_view name) {
-  if (is_nothing(call, call.tensor(name))) return matrices_of_any(call, name);
+  if (known_empty(call.graph, call.tensor(name))) return matrices_of_any(call, name);
   const DType dtype = call.tensor(name).dtype;
   const DType real = is_complex(dtype) ? real_of(dtype) : dtype;
   if (real != DType::f32 && real != DType::f64)
@@ -85,8 +81,8 @@ Result<Types> cholesky(const Call& call) {
 Result<Types> lu_factor(const Call& call) {
   COIL_TRY(no_check(call));
   const Matrices a = COIL_TRY(matrices(call, "A"));
-  if (!call.flag("pivot") && !is_nothing(call, call.tensor("A")))
-    return call.fail("LU without pivoting is not implemented on the CPU");
+  if (!call.flag("pivot") && !known_empty(call.graph, call.tensor("A")))
+    return call.fail("LU without pivoting is for GPUs alone, in torch too");
   return Types{by_columns(call, a.dtype, a.shape()),
                call.contiguous(DType::i32, a.with({smaller_side(call, a)})),
                call.contiguous(DType::i32, a.batch)};

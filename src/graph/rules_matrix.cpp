@@ -23,14 +23,9 @@ Status dtypes_agree(const Call& call, const Type& a, const Type& b) {
   return call.fail("operands of dtype {} and {} do not go together", name(a.dtype), name(b.dtype));
 }
 
-bool is_empty(const Call& call, const Type& type) {
-  return std::ranges::any_of(type.shape,
-                             [&](sym::Expr n) { return known_value(call.graph, n, 0); });
-}
-
 /// As in eager, bools have no products, but for those without any term.
 Status has_products(const Call& call, const Type& a, const Type& b) {
-  if (!is_bool(a.dtype) || is_empty(call, a) || is_empty(call, b)) return Ok{};
+  if (!is_bool(a.dtype) || known_empty(call.graph, a) || known_empty(call.graph, b)) return Ok{};
   return call.fail("matrices of bool have no product: convert them to another dtype");
 }
 
@@ -71,7 +66,7 @@ Result<Types> added(const Call& call, Result<Types> of) {
   const Type& factor = call.graph.type(std::get<ValueId>(call.node.args[1]));
   COIL_TRY(dtypes_agree(call, call.tensor("self"), factor));
   COIL_TRY(broadcasts_to(call, result));
-  if (is_bool(result.dtype) && !is_empty(call, result))
+  if (is_bool(result.dtype) && !known_empty(call.graph, result))
     return call.fail("matrices of bool have no product: convert them to another dtype");
   return of;
 }

@@ -66,10 +66,7 @@ Pairs pairs_of(Composite& c, ValueId rows) {
   return p;
 }
 
-Values pdist(Composite& c) {
-  if (c.ndim(c.self()) != 2) c.fail("needs a matrix, whose rows are points");
-  return {norm_of(c, pairs_of(c, c.self()).difference)};
-}
+Values pdist(Composite& c) { return {norm_of(c, pairs_of(c, c.self()).difference)}; }
 
 Values pdist_backward(Composite& c) {
   const ValueId rows = c.tensor("self");

@@ -111,11 +111,9 @@ Values solve_ex_row(Composite& c) {
 }
 
 Values lu_row(Composite& c) {
-  const ValueId a = c.tensor("A");
-  if (!c.flag("pivot") && !c.is(c.count(a), 0))
-    c.fail("LU without pivoting is not implemented on the CPU");
-  const Values lu = factor_lu(c, a);
-  return c.call_all("lu_unpack", {lu[0], lu[1], true, c.flag("pivot")});
+  const bool pivots = c.flag("pivot");
+  const Values lu = c.call_all("linalg_lu_factor_ex", {c.tensor("A"), pivots, false});
+  return c.call_all("lu_unpack", {lu[0], lu[1], true, pivots});
 }
 
 /// The factors of a determinant. Eager factorises A^T where A lies by rows, and its backward
