@@ -51,6 +51,7 @@ class ProgramVerifier {
   const LoopProgram& program_;
   sym::Arena& syms_;
   Vars sizes_;  // sizes and step variables in scope
+  Vars given_;  // those of them that are known before the program runs
   int depth_;
   Side<BufferId, bool> written_;  // by some step
   Side<BufferId, bool> defined_;  // by a step that has been seen

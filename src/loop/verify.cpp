@@ -22,7 +22,11 @@ bool is_constant_kind(const Buffer& buffer) {
 }  // namespace
 
 ProgramVerifier::ProgramVerifier(const LoopProgram& program, Vars outer, int depth)
-    : program_(program), syms_(*program.syms), sizes_(std::move(outer)), depth_(depth) {}
+    : program_(program),
+      syms_(*program.syms),
+      sizes_(std::move(outer)),
+      given_(sizes_),
+      depth_(depth) {}
 
 Status ProgramVerifier::verify() {
   if (depth_ > kMaxDepth) return error("programs are nested too deeply");
@@ -48,6 +52,7 @@ Status ProgramVerifier::verify_sizes() {
     if (var.role != sym::Role::Size && var.role != sym::Role::Value)
       return error("size {} has the role of a dim", var.name);
     sizes_.insert(size.var);
+    if (!size.from.valid()) given_.insert(size.var);
   }
   std::set<std::string> scalars;
   for (const std::string& name : program_.scalars)
@@ -81,13 +86,14 @@ Status ProgramVerifier::verify_buffer(BufferId id) const {
   const Buffer& buffer = program_.buffers[id];
   if (is_complex(buffer.dtype))
     return error("complex elements are pairs of {} in level 1", name(real_of(buffer.dtype)));
-  COIL_TRY(check_exprs(buffer.shape, sizes_));
+  const Vars& vars = buffer.kind == BufferKind::Temp ? sizes_ : given_;
+  COIL_TRY(check_exprs(buffer.shape, vars));
   std::set<std::pair<u32, i64>> entries;
   for (const LayoutEntry& entry : buffer.layout.entries) {
     if (entry.dim >= buffer.shape.size()) return error("its layout names dim {}", entry.dim);
     if (entry.factor < 1 || !entries.insert({entry.dim, entry.factor}).second)
       return error("its layout has factor {} of dim {} twice or wrong", entry.factor, entry.dim);
-    COIL_TRY(check_expr(entry.stride, sizes_));
+    COIL_TRY(check_expr(entry.stride, vars));
   }
   // Factors of a dim divide each other, from 1 on, so that the parts make up the index.
   for (const auto& [dim, factor] : entries) {
@@ -97,7 +103,7 @@ Status ProgramVerifier::verify_buffer(BufferId id) const {
   }
   for (u32 d = 0; d < buffer.shape.size(); ++d)
     if (!entries.contains({d, 1})) return error("its layout leaves out dim {}", d);
-  if (buffer.layout.offset.valid()) COIL_TRY(check_expr(buffer.layout.offset, sizes_));
+  if (buffer.layout.offset.valid()) COIL_TRY(check_expr(buffer.layout.offset, vars));
   if (buffer.starts.valid()) {
     COIL_TRY(check_buffer(buffer.starts));
     const Buffer& base = program_.buffers[buffer.starts];
@@ -142,7 +148,7 @@ Status ProgramVerifier::verify_inputs() const {
       if (const auto* e = std::get_if<sym::Expr>(&input.fixed)) COIL_TRY(check_expr(*e, {}));
     } else if (input.is_float) {
       if (input.scalar >= program_.scalars.size()) return error("{}: no such scalar", where);
-    } else if (const Status s = check_expr(input.size, sizes_); !s.ok()) {
+    } else if (const Status s = check_expr(input.size, given_); !s.ok()) {
       return in_context(where, s.error());
     }
   }

@@ -133,6 +133,9 @@ TEST(LoopVerify, ProgramsAreChecked) {
             "%q starts as %y and is never written: nothing gives it its content");
   EXPECT_EQ(problem(kBuffers + "buffer %q : f32[4] layout [d0 // 2: 2]"),
             "buffer %q: its layout leaves out dim 0");
+  EXPECT_EQ(problem("size u0 in 0..64 from %count\nbuffer %count : i64[] input\n"
+                    "buffer %q : f32[u0 * 2] input"),
+            "buffer %q: 'u0*2' uses u0, which has no value here");
 }
 
 }  // namespace

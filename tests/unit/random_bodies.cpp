@@ -397,7 +397,7 @@ void Generator::gemm(std::size_t source) {
     return pointwise(source);
   const bool batched = a.shape.size() == 3;
   const Size m = a.shape[a.shape.size() - 2], k = a.shape.back(), n = any(extents_);
-  if (n.text == "u0") return pointwise(source);
+  if (is_from_data(n)) return pointwise(source);
   std::string weight;
   Shape shape_b = batched ? Shape{a.shape[0], k, n} : Shape{k, n};
   for (const Buffer& b : buffers_)
@@ -407,8 +407,7 @@ void Generator::gemm(std::size_t source) {
       weight = b.name;
   if (points(shape_b) * m.value > 30000 || points(shape_b) > kMostPoints) return pointwise(source);
   const bool turned = weight.empty() && !batched && chance(30);
-  if (weight.empty() && std::ranges::any_of(shape_b, [](const Size& e) { return e.text == "u0"; }))
-    return pointwise(source);
+  if (weight.empty() && std::ranges::any_of(shape_b, is_from_data)) return pointwise(source);
   if (weight.empty()) weight = declare(a.dtype, turned ? Shape{n, k} : shape_b, "input");
   Shape shape = batched ? Shape{a.shape[0], m, n} : Shape{m, n};
   if (points(shape) > kMostPoints) return pointwise(source);

@@ -50,6 +50,9 @@ inline bool is_static(const Shape& shape) {
   return std::ranges::all_of(shape, [](const Size& s) { return s.text == str("{}", s.value); });
 }
 
+/// Known only inside a call: the shape of no input.
+inline bool is_from_data(const Size& s) { return s.text.find("u0") != std::string::npos; }
+
 /// The product of the sizes from `first` on.
 inline Size product(const Shape& shape, std::size_t first = 0) {
   const Shape part(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.end());
