@@ -49,11 +49,14 @@ def widest(dtype):
 
 
 def copied(sample, in_double=False):
-    """The sample with tensors of its own; `in_double`: its floats and complex numbers are double."""
+    """The sample with tensors of its own; `in_double`: its floats and complex numbers, and such dtypes that
+    it names, are double."""
     import torch
     from torch.utils import _pytree
 
     def copy(x):
+        if in_double and isinstance(x, torch.dtype) and (x.is_floating_point or x.is_complex):
+            return widest(x)
         if not isinstance(x, torch.Tensor):
             return x
         y = x.detach().clone(memory_format=torch.preserve_format)

@@ -1,5 +1,6 @@
 """Bounds of sizes from data that torch's fake run states and that do not hold."""
 
+import math
 import operator
 
 import torch
@@ -8,11 +9,13 @@ aten = torch.ops.aten
 
 
 def falsely_bounded(module):
-    """torch bounds what masked_select finds by the elements of self, and asserts it, though a mask that has
-    more selects more: such nodes, and how many elements self has."""
+    """torch bounds what masked_select finds by the elements of self, and asserts it, though a mask that repeats
+    self selects more: such nodes, and how many elements self has."""
     for node in module.graph.find_nodes(op="call_function", target=aten.masked_select.default):
-        elements, selectable = (arg.meta["val"].numel() for arg in node.args)
-        if not (isinstance(elements, int) and isinstance(selectable, int) and selectable <= elements):
+        shapes = [arg.meta["val"].shape for arg in node.args]
+        elements = shapes[0].numel()
+        known = all(isinstance(size, int) for shape in shapes for size in shape)
+        if not known or math.prod(torch.broadcast_shapes(*shapes)) > elements:
             yield node, elements
 
 

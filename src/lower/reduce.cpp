@@ -213,7 +213,8 @@ Status lower_sum(Lowering& l, const Node& node, const Args& args) {
 
 Status lower_prod(Lowering& l, const Node& node, const Args& args) {
   if (is_complex(l.type(node.outs[0]).dtype)) return reduce_pairs(l, node, args, PairFold::Prod);
-  return simple(l, node, args, "prod", result_compute(l, node));
+  const DType dtype = result_compute(l, node);
+  return simple(l, node, args, is_bool(dtype) ? "all" : "prod", dtype);
 }
 
 Status lower_amax(Lowering& l, const Node& node, const Args& args) {

@@ -62,7 +62,7 @@ Values reduced_parts(Composite& c) {
   const auto reduced = [&](ValueId of) {
     return c.base() == "sum" ? c.sum(of, dims, keep) : c.mean(of, dims, keep);
   };
-  if (dims.empty()) return {c.call("clone", {v})};
+  if (c.ndim(v) == 0) return {c.call("clone", {v})};  // its parts are no dim of it
   if (!is_complex(c.dtype(v))) return {reduced(v)};
   return {c.call("view_as_complex", {reduced(c.call("view_as_real", {v}))})};
 }

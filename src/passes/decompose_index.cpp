@@ -48,7 +48,10 @@ Values index_put(Composite& c) {
 }
 
 Values masked_select(Composite& c) {
-  const Values both = c.broadcast_all({c.self(), c.tensor("mask")});
+  Values both = c.broadcast_all({c.self(), c.tensor("mask")});
+  // A mask without dims would add one to self's.
+  if (c.ndim(both[0]) == 0)
+    for (ValueId& v : both) v = c.unsqueeze(v, 0);
   return {c.call("index.Tensor", {both[0], Values{both[1]}})};
 }
 

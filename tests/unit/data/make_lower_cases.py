@@ -357,4 +357,7 @@ P=torch.tensor([2,3,3],dtype=torch.int32)
 for t in (torch.float16,torch.bfloat16,torch.int64,torch.uint8,torch.bool): case('lu_unpack',(r(3,4)*3).to(t),P,True,True)
 case('lu_unpack',r(3,4),r(2),True,False)
 case('sum.dim_IntList',torch.tensor([[0.5,0],[-0.5,0]]),[0],False,torch.bool); case('_fft_r2c',r(2,6),[1],5,True,tol=1e-5); case('_fft_c2c',r(2,6).to(torch.complex64),[1],-1,True,tol=1e-5)
+# a number's dims: its parts are none of them
+for op in ('sum.dim_IntList','mean.dim'): case(op,K0,[0],False); case(op,K0,[-1],True)
+case('prod.dim_int',b,1,False,torch.bool); case('prod',b,torch.bool)
 print(count,'cases')
