@@ -144,9 +144,15 @@ Status lower_layer_norm(Lowering& l, const Node& node, const Args& args) {
                               inner = std::span(at).subspan(outer);
   const Val x = b.cast(b.load(in, at), dtype);
   Val y = b.mul(b.sub(x, b.load(m.mean, kept)), b.load(m.rstd, kept));
-  if (args.has("weight"))
-    y = b.mul(y, b.cast(b.load(l.access(args.tensor("weight")), inner), dtype));
-  if (args.has("bias")) y = b.add(y, b.cast(b.load(l.access(args.tensor("bias")), inner), dtype));
+  const auto loaded = [&](std::string_view name) {
+    return b.cast(b.load(l.access(args.tensor(name)), inner), dtype);
+  };
+  if (args.has("weight") && args.has("bias"))
+    y = b.op(ScalarOp::fma, {y, loaded("weight"), loaded("bias")});  // rounded once, as eager
+  else if (args.has("weight"))
+    y = b.mul(y, loaded("weight"));
+  else if (args.has("bias"))
+    y = b.add(y, loaded("bias"));
   b.store(out, at, y);
   b.finish();
   publish(l, node.outs[1], m.mean);
@@ -178,7 +184,7 @@ Status lower_group_norm(Lowering& l, const Node& node, const Args& args) {
   if (args.has("bias"))
     shift = b.add(shift, b.cast(b.load(l.access(args.tensor("bias")), channel), dtype));
   const Val x = b.cast(b.load(in, at), dtype);
-  b.store(out, at, b.add(b.mul(x, scale), shift));
+  b.store(out, at, b.op(ScalarOp::fma, {x, scale, shift}));
   b.finish();
   publish(l, node.outs[1], m.mean);
   publish(l, node.outs[2], m.rstd);
@@ -187,8 +193,9 @@ Status lower_group_norm(Lowering& l, const Node& node, const Args& args) {
 
 namespace {
 
-/// y = x * scale + shift by channel, as eager: scale = rstd * weight, shift = bias - mean * scale.
-/// Scale and shift have a body of their own: it depends on constants only where the moments do.
+/// y = x * scale + shift by channel, rounded once, as eager: scale = rstd * weight, shift = bias -
+/// mean * scale. Scale and shift have a body of their own: it depends on constants only where the
+/// moments do.
 template <class MeanRstd>
 void apply_channels(Lowering& l, const Args& args, const Access& in, DType dtype,
                     MeanRstd mean_rstd) {
@@ -215,7 +222,7 @@ void apply_channels(Lowering& l, const Args& args, const Access& in, DType dtype
   const Exprs at = b.dims(in.extents);
   const Exprs c{at[1]};
   const Val x = b.cast(b.load(in, at), dtype);
-  b.store(out, at, b.add(b.mul(x, b.load(scales, c)), b.load(shifts, c)));
+  b.store(out, at, b.op(ScalarOp::fma, {x, b.load(scales, c), b.load(shifts, c)}));
   b.finish();
 }
 
