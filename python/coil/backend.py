@@ -3,6 +3,7 @@
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from coil import hops
 from coil.compiler import Dtypes, compile_graph
 from coil.decompositions import decompositions
 from coil.freezing import compile_frozen
@@ -41,6 +42,7 @@ def compile_both(gm, example_inputs, options, watch=None):
         return watch.timed("coil", compile_frozen)(module, options, report)
 
     def partition(joint, inputs, **more):
+        hops.expand(joint, hops.BEFORE_PARTITION)
         # What a forward pass draws, its backward pass must draw again.
         if not options.flag("fallback_random"):
             give_keys(joint)

@@ -14,14 +14,15 @@ from torch.utils import _pytree
 from coil.decompositions import decompositions
 
 
-def expand(module):
-    """Replaces the nodes of `module` and of its sub-graphs that have an expansion."""
+def expand(module, names=None):
+    """Replaces the nodes of `module` and of its sub-graphs that have an expansion, or those with one of `names`."""
+    names = EXPANSIONS if names is None else names
     for child in module.children():
         if isinstance(child, GraphModule):
-            expand(child)
+            expand(child, names)
     changed = False
     for node in list(module.graph.nodes):
-        if node.op == "call_function" and str(node.target) in EXPANSIONS:
+        if node.op == "call_function" and str(node.target) in names:
             if isinstance(node.target, torch._ops.HigherOrderOperator):
                 expand_node(module, node)
                 changed = True
@@ -183,3 +184,6 @@ EXPANSIONS = {
     "run_const_graph": lambda graph, operands: graph(*operands),
     "flex_gemm": lambda op, graph, operands, settings, options: graph(*operands),
 }
+
+# The partitioner may neither keep their results nor compute them again.
+BEFORE_PARTITION = {"invoke_quant", "invoke_quant_packed"}

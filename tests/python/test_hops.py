@@ -247,6 +247,18 @@ def test_checkpoint():
     check_gradients(f, torch.randn(3, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True))
 
 
+def test_gradient_of_a_quantised_call():
+    from torch._higher_order_ops import InvokeQuant
+
+    def product(x, y):
+        return (torch.sin(x) * y,)
+
+    def f(x, y):
+        return InvokeQuant()(product, x, y)[0] * 2.0
+
+    check_gradients(f, torch.randn(3, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True))
+
+
 def test_autograd_function():
     class Cube(torch.autograd.Function):
         @staticmethod
