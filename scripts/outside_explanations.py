@@ -11,9 +11,9 @@ ROWS = [
      "torch's own decomposition gives the loss of a vector a dim, before any backend: `aot_eager` does the same."),
     ("wrong numbers: .*nn.Transformer$",
      "One of 48 elements of a gradient is off by 1.1e-5, and the gradient is more than twice as far from float64 as eager's."),
-    ("more than one element of the written-to tensor",
-     "The harness could not fill the inputs in float64; since it can, the decoder layer passes, and one of the attention's "
-     "gradients of 27 elements is 2.2 times as far from float64 as eager's."),
+    ("wrong numbers: .*nn.MultiheadAttention$",
+     "Noise of few numbers: over 64 inputs with four sets of values each the distance of each result and gradient from "
+     "float64 is 0.7 to 1.1 times eager's in the median, but up to 18 times where eager happens to be near."),
     ("missing: testlib::",
      "A custom op that has no decomposition is an error by default, which names it; with fallback=\"allow\" torch runs it."),
 ]
