@@ -104,6 +104,7 @@ CHANNELS_LAST_3D = randoms(2, 4, 5, 6, 3).permute(0, 4, 1, 2, 3)
 POINTS = torch.complex(randoms(6), randoms(7)[1:])
 MATRIX, PLACES = POINTS.view(3, 2), torch.tensor([[0, 2], [1, 1]])
 ZEROS = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 2j])
+MEETING = torch.tensor([[0, 1], [0, 1]])
 WIDTHS = (torch.float32, torch.float64, HALF, torch.bfloat16, torch.int8, torch.int32, torch.complex64)
 EVERY_HALF = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
 FOUND_OPS = [
@@ -243,6 +244,13 @@ FOUND_WITH_NAMES = [
       for x, correction in ((randoms(2, 3), 1), (randoms(3, dtype=HALF), 0), (torch.tensor([[1, 2, 4]]), 5))
       for weights in ({"fweights": COUNTS}, {"aweights": PORTIONS}, {"fweights": COUNTS, "aweights": PORTIONS})],
     ("cov.default", (MATRIX,), {}),
+    # Complex numbers that meet in one place are multiplied; others stay what they are, infinite ones too.
+    *[("scatter_reduce.two", (x, dim, MEETING, MATRIX * 2, "prod"), {"include_self": include})
+      for x, dim in ((MATRIX, 0), (MATRIX, 1), (MATRIX.t().contiguous().t(), 0)) for include in (True, False)],
+    ("scatter_reduce.two", (torch.tensor([INF, 1j, 2]), 0, torch.tensor([1, 1]), POINTS[:3], "prod"), {}),
+    ("scatter_reduce.two", (torch.tensor(1 + 2j), 0, torch.tensor(0), torch.tensor(3 - 1j), "prod"), {}),
+    ("scatter.reduce", (MATRIX, -1, MEETING, MATRIX), {"reduce": "multiply"}),
+    ("scatter.value_reduce", (MATRIX, 0, MEETING, 1.5), {"reduce": "multiply"}),
     ("linalg_pinv.atol_rtol_tensor", (torch.empty(0, 3, 5),), {"hermitian": True}),
     # Between the points of a dim that x lacks lies nothing.
     *[(f"{op}.x", (randoms(*y), randoms(*x)), {"dim": dim}) for op in ("trapezoid", "trapz", "cumulative_trapezoid")
