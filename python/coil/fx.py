@@ -6,6 +6,7 @@ goes over by name, and its arguments by their Python types.
 
 import json
 import operator
+import types
 
 import sympy
 import torch
@@ -42,6 +43,8 @@ MEMORY_FORMATS = {
     torch.channels_last_3d: 3,
     torch.preserve_format: 4,
 }
+# Views that count in the memory of their base.
+RESTRIDING = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default)
 STRIDED = 7
 OTHER_LAYOUT = 1
 
@@ -58,7 +61,8 @@ class Document:
         self.exprs = {}  # SymPy expression to JSON
         self.bound = bound_symbols(module)
         self.unbounded = unbounded_symbols(module)
-        writer = GraphWriter(self, module, self.frozen)
+        self.memories = {k: v for k, v in memories(module).items() if k not in self.frozen}
+        writer = GraphWriter(self, module, self.frozen, self.memories)
         self.graph = writer.write()
         self.passed = writer.passed
         here = {n.name for n in module.graph.find_nodes(op="placeholder")}
@@ -66,9 +70,13 @@ class Document:
 
     def text(self):
         names = [*self.names, *self.frozen]
-        return json.dumps(
-            {"graph": self.graph, "range_constraints": self.ranges, "constants": names}
-        )
+        memories = {name: list(reach) for name, reach in self.memories.items()}
+        return json.dumps({
+            "graph": self.graph,
+            "range_constraints": self.ranges,
+            "constants": names,
+            "memories": memories,
+        })
 
     def number(self, value):
         """A SymInt, SymFloat, SymBool or plain number."""
@@ -132,9 +140,10 @@ def bound_symbols(module):
 class GraphWriter:
     """One GraphModule; sub-graphs of control flow have a writer of their own."""
 
-    def __init__(self, document, module, frozen=()):
+    def __init__(self, document, module, frozen=(), memories=types.MappingProxyType({})):
         self.document, self.module = document, module
         self.frozen = frozen  # names of placeholders that are no inputs
+        self.memories = memories  # of placeholders
         self.tensors, self.ints, self.floats, self.bools = {}, {}, {}, {}
         self.names = {}  # Node to the name of its value: a getitem's is its tuple's part
         self.inputs, self.nodes = [], []
@@ -207,8 +216,8 @@ class GraphWriter:
             return
         value, args = node.meta.get("val"), node.args
         self.names[node] = node.name
-        if node.target is torch.ops.aten.as_strided.default:
-            args = (*args[:3], offset_in_base(node))
+        if node.target in RESTRIDING:
+            args = (*args[:3], self.offset_in_base(node))
         if isinstance(value, (tuple, list)):
             parts = part_names(node, len(value))
             outputs = [self.define(name, part) for name, part in zip(parts, value)]
@@ -226,6 +235,20 @@ class GraphWriter:
             "metadata": metadata(node),
         }
         self.nodes.append(written)
+
+    def offset_in_base(self, node):
+        """Where an as_strided begins, from the first element that coil has of the input or result that
+        it views. torch counts from the start of the memory, which a graph does not know."""
+        base, offset = base_of(node), offset_from(node)
+        first = self.memories.get(base.name, (0, 0))[0]
+        if not isinstance(offset, int):
+            if first == 0:
+                return offset
+            raise CompileError(f"'{node}' (as_strided) begins where a size says, in memory before '{base}'")
+        offset -= first
+        if offset < 0:
+            raise CompileError(f"'{node}' (as_strided) begins before the first element of '{base}'")
+        return offset
 
     def take_part(self, node):
         """x[i] of a node with several results: a name for the part, and no node."""
@@ -318,25 +341,74 @@ class GraphWriter:
         return [self.argument(r) for r in results]
 
 
-def offset_in_base(node):
-    """Where an as_strided begins, from the first element of the input or result that it views. torch
-    counts from the start of the memory, which a graph does not know."""
+def base_of(node):
+    """The input or result of which an as_strided, through other views, sees the memory."""
     base = node
-    while base.op == "call_function":
+    while base is node or base.op == "call_function":
         viewing = base.args[0] if base.target is operator.getitem else base
-        if not views(viewing.target) or memory_of(viewing.args[0]) != memory_of(node):
+        if base is not node and (not views(viewing.target) or memory_of(viewing.args[0]) != memory_of(base)):
             break
         base = viewing.args[0]
+    return base
+
+
+def offset_from(node):
+    """Where an as_strided begins, from the first element of its base."""
+    base, given = base_of(node), node.args[3] if len(node.args) > 3 else None
     start = base.meta["val"].storage_offset()
-    given = node.args[3] if len(node.args) > 3 else None
-    if given is not None and isinstance(start, int) and start == 0:
-        return given  # which may be a symbol
-    offset = node.meta["val"].storage_offset() - start
+    if isinstance(given, Node):
+        if isinstance(start, int) and start == 0:
+            return given
+        given = given.meta["val"]
+    offset = (node.args[0].meta["val"].storage_offset() if given is None else given) - start
     if not isinstance(offset, int):
         raise CompileError(f"'{node}' (as_strided) begins where a size says, in '{base}', which does not begin at 0")
-    if offset < 0:
-        raise CompileError(f"'{node}' (as_strided) begins before the first element of '{base}'")
     return offset
+
+
+def memories(module):
+    """The inputs that as_strided sees where they have no element, or where places are not elements in
+    order: name to (first, elements), the part of their memory that the graph is given in their place,
+    from their first element."""
+    reaches = {}
+    for node in module.graph.nodes:
+        if node.target not in RESTRIDING or base_of(node).op != "placeholder":
+            continue
+        sizes, strides = (concrete(x) for x in node.args[1:3])
+        start = offset_from(node)
+        if sizes is not None and strides is not None and isinstance(start, int) and 0 not in sizes:
+            reaches.setdefault(base_of(node), []).append((start, start + span_of(sizes, strides)))
+    out = {}
+    for base, seen in reaches.items():
+        value = base.meta["val"]
+        sizes, strides = concrete(value.shape), concrete(value.stride())
+        if sizes is None or strides is None or value.is_conj() or value.is_neg():
+            continue
+        own = 0 if 0 in sizes else span_of(sizes, strides)
+        first, end = min(0, *(a for a, _ in seen)), max(own, *(b for _, b in seen))
+        if first < 0 or end > own or not is_dense(sizes, strides):
+            out[base.name] = (first, end - first)
+    return out
+
+
+def concrete(values):
+    """Numbers that are known, or None."""
+    values = [v.meta["val"] if isinstance(v, Node) else v for v in values]
+    return values if all(isinstance(v, int) for v in values) else None
+
+
+def span_of(sizes, strides):
+    return 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+
+
+def is_dense(sizes, strides):
+    """Whether each place from the first to the last is one element."""
+    filled = 1
+    for stride, size in sorted((s, n) for n, s in zip(sizes, strides) if n != 1):
+        if stride != filled:
+            return False
+        filled *= size
+    return True
 
 
 def views(target):

@@ -76,7 +76,7 @@ Result<Types> cat(const Call& call) {
   Types parts;
   for (const Type& t : all)
     if (!is_skipped(call.graph, t)) parts.push_back(t);
-  if (parts.empty()) parts.push_back(all[0]);
+  if (parts.empty()) return Types{call.contiguous(dtype, all[0].shape)};  // whatever the dim
   if (parts[0].ndim() == 0) return call.fail("tensors without dims cannot be concatenated");
   const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", parts[0].ndim())));
   Sizes shape = parts[0].shape;

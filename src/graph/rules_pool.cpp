@@ -166,10 +166,11 @@ Result<Types> grid_sampler(const Call& call) {
   if (input.ndim() < 4 || input.ndim() != dims + 2 || grid.ndim() != dims + 2)
     return call.fail("does not take {} with a grid {}", text(call.syms, input),
                      text(call.syms, grid));
+  const bool is_empty = known_empty(call.graph, input) && known_empty(call.graph, grid);
   for (const auto& [name, modes] :
        {std::pair("interpolation_mode", 3), std::pair("padding_mode", 3)}) {
     const std::optional<i64> mode = call.syms.as_const(call.integer(name));
-    if (!mode || *mode < 0 || *mode >= modes)
+    if (!is_empty && (!mode || *mode < 0 || *mode >= modes))
       return call.fail("{} is from 0 to {}", name, modes - 1);
   }
   if (grid.dtype != input.dtype)

@@ -77,7 +77,8 @@ Result<Types> softmax(const Call& call) {
   } else if (call.flag("half_to_float")) {
     dtype = DType::f32;
   }
-  if (!is_float(dtype)) return call.fail("needs floats, not {}", name(dtype));
+  if (!is_float(dtype) && !known_empty(call.graph, self))
+    return call.fail("needs floats, not {}", name(dtype));
   return Types{call.contiguous(dtype, self.shape)};
 }
 

@@ -66,6 +66,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"conj", &AliasOps::conj},
       {"_conj", &AliasOps::conj},
       {"as_strided", &AliasOps::as_strided},
+      {"as_strided_copy", &AliasOps::as_strided_copy},
       {"t", &AliasOps::transpose_last},
       {"mT", &AliasOps::transpose_last},
       {"mH", &AliasOps::transpose_last},
@@ -394,6 +395,15 @@ AliasOps::Results AliasOps::as_strided() {
   // Its numbers count in the memory of the base, whatever view it is called on.
   const Arg offset = is_none(3) ? Arg(builder_.syms().constant(0)) : arg(3);
   return one(step(root, "as_strided", {exprs(1), exprs(2), offset}));
+}
+
+/// A copy of what as_strided sees in the base, which the view that it is called on need not hold.
+AliasOps::Results AliasOps::as_strided_copy() {
+  const TensorId self = tensor(0);
+  TensorId of = builder_.base(builder_.base_of(self)).root;
+  if (is_none(3)) of = self;
+  const TensorId seen = step(of, "as_strided", {exprs(1), exprs(2), arg(3)}, call_.names.size());
+  return one(copied("clone", seen, {MemoryFormat::Contiguous}));
 }
 
 }  // namespace coil

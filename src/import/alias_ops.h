@@ -52,6 +52,7 @@ class AliasOps {
   Results imag();
   Results conj();
   Results as_strided();
+  Results as_strided_copy();
 
   // alias_dims.cpp: rows that choose or reorder dims
   Results transpose();

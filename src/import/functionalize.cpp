@@ -126,9 +126,9 @@ void FunctionalBuilder::rebind(TensorId tensor, const std::function<TensorId(Ten
   tensors_[tensor] = tensors_[now];
 }
 
-std::vector<ViewStep> FunctionalBuilder::chain(TensorId tensor) const {
+std::vector<ViewStep> FunctionalBuilder::chain(TensorId tensor, TensorId from) const {
   std::vector<ViewStep> steps;
-  for (TensorId t = tensor; t.valid(); t = tensors_[t].parent)
+  for (TensorId t = tensor; t.valid() && t != from; t = tensors_[t].parent)
     if (!tensors_[t].step.op.empty()) steps.push_back(tensors_[t].step);
   std::ranges::reverse(steps);
   return steps;
@@ -165,24 +165,48 @@ void FunctionalBuilder::write(TensorId tensor, ValueId value, const ImportCall& 
     value = call_op("_to_copy", {value, target.dtype}, call);
   if (graph_.type(value).shape != target.shape)
     value = call_op("expand", {value, target.shape}, call);
-  Base& base = bases_[tensors_[tensor].base];
-  std::vector<ViewStep> steps = chain(tensor);
-  const bool has_layout = graph_.type(value).strides == target.strides;
-  if (steps.empty() && has_layout) {
-    base.value = value;
+  const BaseId base = tensors_[tensor].base;
+  TensorId retyped = tensor;  // the last view of another dtype in the chain
+  while (retyped.valid() && tensors_[retyped].step.op != "view.dtype")
+    retyped = tensors_[retyped].parent;
+  if (retyped.valid()) {
+    write_bits(tensor, retyped, value, call);
   } else {
-    Node node;
-    node.op = "update";
-    node.args = {base.value, value};
-    node.view = std::move(steps);
-    const Value& before = graph_.values[base.value];
-    const std::string name = fresh_name(before.name);
-    base.value = append_named(std::move(node), {before.type}, {name}, call.loc).at(0);
+    bases_[base].value = updated(bases_[base].value, chain(tensor), value, call);
+    ++bases_[base].version;
   }
-  ++base.version;
-  if (!has_layout) return;
+  if (graph_.type(value).strides != target.strides) return;
   tensors_[tensor].value = value;
-  tensors_[tensor].version = base.version;
+  tensors_[tensor].version = bases_[base].version;
+}
+
+/// `into` with the elements that `steps` select replaced.
+ValueId FunctionalBuilder::updated(ValueId into, std::vector<ViewStep> steps, ValueId value,
+                                   const ImportCall& call) {
+  const Value& before = graph_.values[into];
+  if (steps.empty() && graph_.type(value).strides == before.type.strides) return value;
+  Node node;
+  node.op = "update";
+  node.args = {into, value};
+  node.view = std::move(steps);
+  const std::string name = fresh_name(before.name);
+  return append_named(std::move(node), {before.type}, {name}, call.loc).at(0);
+}
+
+/// A view of another dtype is replaced as a tensor of that dtype, which is then seen as what it
+/// was. Elements that stay keep all their bits: bools that are neither 0 nor 1, halves that are
+/// NaN.
+void FunctionalBuilder::write_bits(TensorId tensor, TensorId retyped, ValueId value,
+                                   const ImportCall& call) {
+  const TensorId parent = tensors_[retyped].parent;
+  const DType from = tensors_[parent].type.dtype, seen = tensors_[retyped].type.dtype;
+  const DType bits = is_bool(seen) ? DType::u8 : is_narrow_float(seen) ? DType::i16 : seen;
+  if (bits != seen) value = call_op(is_bool(seen) ? "_to_copy" : "view.dtype", {value, bits}, call);
+  ValueId whole = read(parent);
+  if (bits != from) whole = call_op("view.dtype", {whole, bits}, call);
+  whole = updated(whole, chain(tensor, retyped), value, call);
+  if (bits != from) whole = call_op("view.dtype", {whole, from}, call);
+  write(parent, whole, call);
 }
 
 Arg FunctionalBuilder::read_arg(const ImportArg& arg) {

@@ -132,7 +132,10 @@ class FunctionalBuilder {
   /// From now on `tensor` means the view that `make` takes of what it meant: transpose_ and its
   /// like.
   void rebind(TensorId tensor, const std::function<TensorId(TensorId)>& make);
-  std::vector<ViewStep> chain(TensorId tensor) const;
+  /// The steps to `tensor` from its base, or from the tensor `from` that it is a view of.
+  std::vector<ViewStep> chain(TensorId tensor, TensorId from = {}) const;
+  ValueId updated(ValueId into, std::vector<ViewStep> steps, ValueId value, const ImportCall& call);
+  void write_bits(TensorId tensor, TensorId retyped, ValueId value, const ImportCall& call);
   std::vector<ImportValue> plain_call(const ImportCall& call);
   ValueId call_op(const std::string& op, std::vector<Arg> args, const ImportCall& call);
   Arg read_arg(const ImportArg& arg);

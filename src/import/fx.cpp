@@ -21,11 +21,17 @@ class FxReader : private ProgramReader {
   FxProgram read(std::vector<Storage> constants) {
     read_ranges(field(document_, "range_constraints"));
     const Json& graph_json = field(document_, "graph");
-    for (const Json& input : array_of(field(graph_json, "inputs")))
-      add_user_input(input, name_at(input));
+    FxProgram program;
+    const Json* memories = find_field(document_, "memories");
+    for (const Json& input : array_of(field(graph_json, "inputs"))) {
+      const Json* memory = memories ? find_field(*memories, name_at(input).c_str()) : nullptr;
+      if (memory != nullptr)
+        program.memories.push_back(add_memory(input, *memory));
+      else
+        add_user_input(input, name_at(input));
+    }
     add_constants(std::move(constants));
     read_nodes();
-    FxProgram program;
     for (const auto& [op, use] : builder().unsupported_ops())
       program.missing.push_back({op, use.place, use.count});
     if (!program.missing.empty()) return program;
@@ -37,6 +43,40 @@ class FxReader : private ProgramReader {
   }
 
  private:
+  /// The input as a view of the memory that is the graph's own input.
+  InputMemory add_memory(const Json& input, const Json& reach) {
+    const std::string& name = name_at(input);
+    const Type tensor = stated_type(name);
+    if (array_of(reach).size() != 2) fail("the memory of '{}' is no pair", name);
+    InputMemory memory{static_cast<u32>(graph().inputs.size()), integer_of(reach[0]),
+                       integer_of(reach[1]), fixed(tensor.shape, name),
+                       fixed(tensor.strides, name)};
+    sym::Arena& syms = *graph().syms;
+    Type row = tensor;
+    row.shape = {syms.constant(memory.elements)};
+    row.strides = {syms.constant(1)};
+    const ValueId value = graph().add_value(builder().claim_name(name), row);
+    graph().inputs.push_back({name, value, None{}});
+    const TensorId whole = builder().add_base(value, Origin::Input, memory.input);
+    ImportCall call;
+    call.op = "as_strided";
+    const sym::Expr start = syms.constant(-memory.first);
+    call.names = {builder().fresh_name(name)};
+    define(name,
+           builder().view(whole, {"as_strided", {tensor.shape, tensor.strides, start}}, call));
+    return memory;
+  }
+
+  std::vector<i64> fixed(const std::vector<sym::Expr>& sizes, const std::string& name) {
+    std::vector<i64> values;
+    for (sym::Expr e : sizes) {
+      const std::optional<i64> value = graph().syms->as_const(e);
+      if (!value) fail("'{}' has a dynamic layout, but is given as its memory", name);
+      values.push_back(*value);
+    }
+    return values;
+  }
+
   void add_constants(std::vector<Storage> constants) {
     const Json& names = array_of(field(document_, "constants"));
     if (names.size() != constants.size())

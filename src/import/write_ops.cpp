@@ -5,6 +5,7 @@
 #include "graph/args.h"
 #include "graph/builder.h"
 #include "graph/info_check.h"
+#include "graph/rule.h"
 #include "graph/rules.h"
 #include "import/alias_ops.h"
 
@@ -215,7 +216,11 @@ WriteOps::Results WriteOps::set_dims() {
 /// it is an ordinary op.
 WriteOps::Results WriteOps::batch_norm() {
   const bool* is_training = std::get_if<bool>(&arg(5));
-  if (is_training == nullptr || !*is_training) return builder_.plain_call(call_);
+  const bool is_plain = is_training == nullptr || !*is_training;
+  // Of nothing, eager's batch_norm has no statistics.
+  const bool is_empty =
+      call_.op == "batch_norm" && known_empty(builder_.graph(), builder_.type(tensor(0)));
+  if (is_plain || is_empty) return builder_.plain_call(call_);
   ImportCall part = call_;
   const bool has_statistics = std::holds_alternative<TensorId>(call_.args.at(3));
   part.args.resize(8, Arg(None{}));  // without cudnn_enabled
@@ -237,14 +242,46 @@ WriteOps::Results WriteOps::batch_norm() {
   return results;
 }
 
+/// A batch norm in which each channel of each sample is a channel of its own; the statistics become
+/// the mean of those of the samples.
 WriteOps::Results WriteOps::instance_norm() {
   const bool* uses_input = std::get_if<bool>(&arg(5));
-  const bool has_statistics = std::holds_alternative<TensorId>(call_.args.at(3));
-  if (uses_input != nullptr && *uses_input && has_statistics)
-    throw BuildError{error(
-        "instance_norm that updates running statistics is not supported; export the model after "
-        "model.eval(), or without track_running_stats")};
-  return builder_.plain_call(call_);
+  const bool has_statistics = std::holds_alternative<TensorId>(call_.args.at(3)) &&
+                              std::holds_alternative<TensorId>(call_.args.at(4));
+  if (uses_input == nullptr || !*uses_input || !has_statistics) return builder_.plain_call(call_);
+  const Type input = builder_.type(tensor(0));
+  if (input.ndim() < 2) throw BuildError{error("the input must have at least 2 dims")};
+  sym::Arena& syms = builder_.syms();
+  const sym::Expr batch = input.shape[0], channels = input.shape[1];
+  std::vector<sym::Expr> merged = input.shape;
+  merged[0] = syms.constant(1);
+  merged[1] = syms.mul(batch, channels);
+  const ValueId dense =
+      builder_.call_op("clone", {builder_.read(tensor(0)), MemoryFormat::Contiguous}, call_);
+  ImportCall norm{"_native_batch_norm_legit_functional", {}, call_.names, {}, call_.loc};
+  norm.args = {
+      std::get<TensorId>(builder_.result(builder_.call_op("view", {dense, merged}, call_)))};
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (!std::holds_alternative<TensorId>(call_.args.at(i))) {
+      norm.args.push_back(Arg(None{}));
+      continue;
+    }
+    const std::vector<sym::Expr> times = {batch};
+    const ValueId each = builder_.call_op("repeat", {builder_.read(tensor(i)), times}, call_);
+    norm.args.push_back(std::get<TensorId>(builder_.result(each)));
+  }
+  norm.args.insert(norm.args.end(), {arg(5), arg(6), arg(7)});
+  const Results parts = builder_.plain_call(norm);
+  const auto part = [&](std::size_t i, const std::vector<sym::Expr>& shape) {
+    return builder_.call_op("view", {builder_.read(std::get<TensorId>(parts.at(i))), shape}, call_);
+  };
+  for (std::size_t i : {std::size_t{3}, std::size_t{4}}) {
+    const std::vector<sym::Expr> first = {syms.constant(0)};
+    const ValueId mean =
+        builder_.call_op("mean.dim", {part(i, {batch, channels}), first, false, None{}}, call_);
+    builder_.write(tensor(i), mean, call_);
+  }
+  return {builder_.result(part(0, input.shape))};
 }
 
 WriteOps::Results WriteOps::in_place(const std::string& functional) {

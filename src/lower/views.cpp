@@ -170,6 +170,13 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in, Eleme
   sym::Arena& syms = l.syms;
   const Expr unit = syms.constant(element == Element::Pair ? 2 : 1);  // buffer elements an element
   const Buffer& buffer = l.program.buffers[in.buffer];
+  Exprs extents = args.sizes("size"), strides = args.sizes("stride");
+  const bool is_empty = std::ranges::any_of(extents, [&](Expr e) { return syms.is_const(e, 0); });
+  if (is_empty) {  // nothing is read, wherever it lies
+    if (element == Element::Pair) extents.push_back(unit);
+    return Access{in.buffer, fresh_vars(syms, extents), extents,
+                  Exprs(buffer.shape.size(), syms.constant(0))};
+  }
   std::vector<std::pair<i64, std::size_t>> order;  // stride, dim
   for (const LayoutEntry& entry : buffer.layout.entries) {
     const auto stride = syms.as_const(entry.stride);
@@ -185,7 +192,6 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in, Eleme
   for (std::size_t k = 0; k < order.size(); ++k)
     if (!l.prover.is_equal(dense[k], syms.constant(order[k].first)))
       return l.unsupported_case("its base is not dense in memory");
-  Exprs extents = args.sizes("size"), strides = args.sizes("stride");
   for (Expr& stride : strides) stride = syms.mul(stride, unit);
   if (element == Element::Pair) {
     extents.push_back(unit);
@@ -203,8 +209,7 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in, Eleme
     last = syms.add(last, syms.mul(syms.sub(extents[k], syms.constant(1)), strides.at(k)));
   }
   const auto reached = syms.as_const(last), elements = syms.as_const(syms.product(shape));
-  const bool is_empty = std::ranges::any_of(extents, [&](Expr e) { return syms.is_const(e, 0); });
-  if (!is_empty && reached && elements && *reached >= *elements)
+  if (reached && elements && *reached >= *elements)
     return l.unsupported_case("it reaches past the memory of its base");
   const Exprs digits = unravel(syms, place, shape);
   Exprs index(buffer.shape.size(), syms.constant(0));

@@ -1,5 +1,6 @@
 // Walks a graph and rewrites composite ops, round by round, until only core ops are left.
 
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -41,6 +42,32 @@ Error unsupported_error(const Problems& problems) {
                              : str("{} ({}x, first at {})", op, use.count, use.place);
   });
   return error("{} not supported: {}", count == 1 ? "1 op is" : str("{} ops are", count), list);
+}
+
+/// Whether there is nothing to compute, nor to check: no operand has an element, and no result.
+bool makes_nothing(Graph& graph, const Node& node, const std::vector<Type>& results) {
+  if (is_view_op(node.op) || is_own_op(node.op) || ops::is_random(node.op)) return false;
+  if (!node.subgraphs.empty() || results.empty()) return false;
+  const auto is_nothing = [&](const Type& t) { return t.is_tensor() && known_empty(graph, t); };
+  bool all = true, any = false;
+  each_value(node.args, [&](ValueId v) {
+    any = true;
+    all = all && is_nothing(graph.type(v));
+  });
+  return any && all && std::ranges::all_of(results, is_nothing);
+}
+
+/// Tensors without elements, of the op's types: of any dtype, whatever the op computes in others.
+Values nothing(Composite& c) {
+  Node node;
+  node.op = c.op();
+  node.args = c.args();
+  Result<std::vector<Type>> types = infer(c.builder.graph(), node);
+  if (!types.ok()) throw BuildError{types.error()};
+  Values out;
+  for (const Type& t : *types)
+    out.push_back(c.call("empty_strided", {Exprs(t.shape), Exprs(t.strides), t.dtype}));
+  return out;
 }
 
 /// One round over one graph.
@@ -151,6 +178,9 @@ void Round::fail(NodeId id, const Error& e) {
 void Round::visit(NodeId id) {
   const Node& original = from_.nodes[id];
   Node node = moved(original);
+  std::vector<Type> types;
+  for (ValueId out : original.outs) types.push_back(from_.type(out));
+  if (makes_nothing(to_, node, types)) return rewrite(id, node, nothing);
   if (const Decomposition row = find_complex_decomposition(to_, node))
     return rewrite(id, node, row);
   const bool is_special =

@@ -69,6 +69,10 @@ Values index_add(Composite& c) {
   return {c.ndim(c.self()) == 0 ? by_parts(c, args) : over_parts(c, args)};
 }
 
+bool multiplies(Composite& c) {
+  return c.has("reduce") && (c.word("reduce") == "prod" || c.word("reduce") == "multiply");
+}
+
 void check_reduction(Composite& c) {
   if (!c.has("reduce")) return;
   const std::string& reduce = c.word("reduce");
@@ -76,8 +80,48 @@ void check_reduction(Composite& c) {
     c.fail("the reduction {} of complex tensors is not supported", reduce);
 }
 
+/// `v`, whose dims but `dim` begin where those of `like` do, with `value` behind them.
+ValueId padded(Composite& c, ValueId v, ValueId like, i64 dim, double value) {
+  Exprs pad;
+  for (i64 d = c.ndim(v); d-- > 0;) {
+    pad.push_back(c.n(0));
+    pad.push_back(d == dim ? c.n(0) : c.syms.sub(c.size(like, d), c.size(v, d)));
+  }
+  return c.call("constant_pad_nd", {v, pad, value});
+}
+
+/// Elements multiplied by those that are scattered to them. Products of complex numbers are none of
+/// their parts: each place of a line takes the product over the line, of what is meant for it.
+Values products(Composite& c, ValueId source) {
+  ValueId self = c.self(), index = c.tensor("index");
+  if (c.ndim(index) != c.ndim(self) || c.ndim(source) != c.ndim(self))
+    c.fail("needs an index and a source of {} dims", c.ndim(self));
+  const bool is_single = c.ndim(self) == 0;
+  if (is_single)
+    for (ValueId* v : {&self, &index, &source}) *v = c.unsqueeze(*v, 0);
+  const i64 dim = is_single ? 0 : c.dim("dim", self);
+  for (i64 d = 0; d < c.ndim(self); ++d) source = c.slice(source, d, c.n(0), c.size(index, d));
+  const ValueId line = c.call("arange.start_step", {c.n(0), c.size(self, dim), c.n(1), DType::i64});
+  // Taken from the line, an index is checked.
+  const ValueId taken = c.call("gather", {line, c.n(0), c.reshape(index, {c.count(index)}), false});
+  Exprs column(static_cast<std::size_t>(c.ndim(self)) + 1, c.n(1));
+  column[static_cast<std::size_t>(dim)] = c.size(self, dim);
+  const ValueId place = c.unsqueeze(c.view(taken, c.shape(index)), dim);
+  const ValueId meant = c.call("eq.Tensor", {place, c.view(line, column)});
+  const ValueId factors = c.where(meant, c.unsqueeze(source, dim), 1);
+  ValueId product = c.call("prod.dim_int", {factors, c.n(dim + 1), false});
+  const ValueId is_hit = c.call("any.dim", {meant, c.n(dim + 1), false});
+  const bool includes_self = !c.has("include_self") || c.flag("include_self");
+  product = padded(c, product, self, dim, 1);
+  if (includes_self) product = c.mul(self, product);
+  ValueId out = c.call("where.self", {padded(c, is_hit, self, dim, 0), product, self});
+  if (is_single) out = c.squeeze(out, {0});
+  return {c.call("clone", {out, MemoryFormat::Contiguous})};
+}
+
 /// Single elements at places along a dim: both parts at the same one.
 Values elements(Composite& c) {
+  if (multiplies(c)) return products(c, c.tensor("src"));
   check_reduction(c);
   const ValueId index = c.tensor("index");
   if (c.ndim(c.self()) == 0 || c.ndim(index) != c.ndim(c.self())) return by_parts(c);
@@ -90,6 +134,10 @@ Values elements(Composite& c) {
 
 /// One number at all of them.
 Values number(Composite& c) {
+  if (multiplies(c)) {
+    const Exprs shape = c.shape(c.tensor("index"));
+    return products(c, c.call("full", {shape, c.arg("value"), c.dtype(c.self())}));
+  }
   check_reduction(c);
   return by_parts(c);
 }

@@ -133,6 +133,9 @@ ValueId largest_backward(Composite& c, sym::Expr rows) {
 Values embedding_bag_dense_backward(Composite& c) {
   const sym::Expr count = c.integer("num_weights");
   const i64 mode = c.fixed("mode");
+  const ValueId grad = c.tensor("grad");
+  if (c.ndim(grad) != 2) c.fail("the gradient is {}, no matrix", text(c.syms, c.type(grad)));
+  if (mode == kMax && c.is(c.size(grad, 1), 0)) return {zeros_of(c, count, grad, c.dtype(grad))};
   if (mode == kMax) return {largest_backward(c, count)};
   const ValueId indices = c.tensor("indices"), bag = c.tensor("offset2bag");
   const DType dtype = c.dtype(c.tensor("grad"));

@@ -197,9 +197,10 @@ Values shifted(Composite& c) {
 }
 
 /// The frequencies of results: 0, 1, ... and, where both sides are there, ..., -2, -1; over n * d.
+/// Eager counts n / 2 + 1 of them on one side, rounded towards 0, for a negative n too.
 Values frequencies(Composite& c) {
-  const i64 n = c.count_of("n");
   const bool onesided = c.base() == "fft_rfftfreq";
+  const i64 n = onesided && c.fixed("n") >= -3 && c.fixed("n") < 0 ? c.fixed("n") : c.count_of("n");
   const DType dtype = c.dtype_or("dtype", DType::f32);
   const double step = 1 / (static_cast<double>(n) * c.real("d"));
   const auto range = [&](i64 begin, i64 end) {

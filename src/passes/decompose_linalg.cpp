@@ -268,7 +268,8 @@ ValueId tolerance(Composite& c, ValueId a, ValueId sizes) {
 Values pinv_row(Composite& c) {
   const ValueId a = c.self();
   const sym::Expr m = rows(c, a), n = columns(c, a);
-  if (c.is(m, 0) || c.is(n, 0)) return {c.filled(matrix_shape(c, a, n, m), 0, c.dtype(a))};
+  // Where there is no element, it is not asked for square matrices either.
+  if (c.is(c.count(a), 0)) return {c.filled(matrix_shape(c, a, n, m), 0, c.dtype(a))};
   const bool hermitian = c.flag("hermitian");
   ValueId left, values, right;
   if (hermitian) {

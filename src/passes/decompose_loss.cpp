@@ -34,7 +34,7 @@ Values smooth_l1_loss(Composite& c) {
 /// The dtype of a loss that is the input's own, whatever the target's.
 DType dtype_of_input(Composite& c) {
   const DType dtype = c.dtype(c.self());
-  if (!is_float(dtype) && is_float(c.dtype(c.tensor("target"))))
+  if (!is_float(dtype) && !is_complex(dtype) && is_float(c.dtype(c.tensor("target"))))
     c.fail("the loss of an input of {} would be rounded to that", name(dtype));
   return dtype;
 }

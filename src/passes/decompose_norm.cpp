@@ -44,7 +44,20 @@ Values training_batch_norm(Composite& c) {
   return out;
 }
 
+/// Eager computes nothing of an input without elements, but has the result depend on the first
+/// rows of weight and bias, whose sizes it does not look at.
+Values batch_norm_of_nothing(Composite& c) {
+  ValueId out = c.call("clone", {c.tensor("input")});
+  const auto first = [&](std::string_view name) {
+    return c.call("select.int", {c.tensor(name), c.n(0), c.n(0)});
+  };
+  if (c.has("weight")) out = c.mul(out, first("weight"));
+  if (c.has("bias")) out = c.add(out, first("bias"));
+  return {out};
+}
+
 Values batch_norm(Composite& c) {
+  if (known_empty(c.builder.graph(), c.type(c.tensor("input")))) return batch_norm_of_nothing(c);
   return {(c.flag("training") ? training_batch_norm(c) : inference_batch_norm(c)).at(0)};
 }
 

@@ -195,14 +195,17 @@ ValueId neighbour_sums(Composite& c, ValueId y, i64 dim) {
   return c.add(left, c.slice(y, dim, c.n(1), size));
 }
 
-/// What lies between the points of x, which are those of y along dim.
+/// What lies between the points of x, which are those of y along dim. Dims that x lacks are of one
+/// point, between which nothing lies.
 ValueId steps_of(Composite& c, ValueId x, ValueId y, i64 dim) {
-  if (c.ndim(x) == 1 && c.ndim(y) > 1) {
+  const i64 missing = c.ndim(y) - c.ndim(x);
+  if (missing > 0) {
     Exprs shape(static_cast<std::size_t>(c.ndim(y)), c.n(1));
-    shape[static_cast<std::size_t>(dim)] = c.size(x, 0);
-    x = c.view(x, shape);
+    const i64 first = c.ndim(x) == 1 ? dim : missing;
+    for (i64 d = 0; d < c.ndim(x); ++d) shape[static_cast<std::size_t>(first + d)] = c.size(x, d);
+    x = c.reshape(x, shape);
   }
-  return difference(c, x, dim - std::max<i64>(c.ndim(y) - c.ndim(x), 0));
+  return difference(c, x, dim);
 }
 
 /// The order of operations is eager's: sums of the ends of integers wrap.

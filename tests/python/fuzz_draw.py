@@ -61,6 +61,8 @@ OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "c
         "special_bessel", "special_airy", "special_zeta", "polygamma", "special_polygamma", "igamma", "special_gammainc",
         # What these do with boundaries that are not sorted is nobody's promise.
         "bucketize", "searchsorted",
+        # As many results, or as large ones, as the data says, though no tag does.
+        "where.default", "nonzero_numpy",
         # Vectors that are right with either sign.
         "linalg_svd.", "svd.", "linalg_eigh.", "linalg_eig.", "_linalg_svd", "_linalg_eigh",
         # Eigenvalues that are right in any order.
@@ -475,6 +477,8 @@ def is_defined(name, given):
         return bool(torch.isfinite(tensors[0]).all())
     if packet in ("hardtanh_backward", "logit_backward"):  # eager's vector loop and its tail differ for NaN
         return not tensors[1].isnan().any()
+    if packet in ("_embedding_bag_backward", "_embedding_bag_dense_backward"):  # reads the size of a second dim unasked
+        return tensors[0].ndim == 2
     if packet == "_pdist_backward":  # reads as many distances as there are pairs of rows, whatever is given
         count = tensors[1].shape[0] if tensors[1].ndim == 2 else 0
         return tensors[1].ndim == 2 and tensors[0].shape == tensors[2].shape == (count * (count - 1) // 2,)

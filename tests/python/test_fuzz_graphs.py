@@ -104,6 +104,7 @@ CHANNELS_LAST_3D = randoms(2, 4, 5, 6, 3).permute(0, 4, 1, 2, 3)
 POINTS = torch.complex(randoms(6), randoms(7)[1:])
 MATRIX, PLACES = POINTS.view(3, 2), torch.tensor([[0, 2], [1, 1]])
 ZEROS = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 2j])
+MEETING = torch.tensor([[0, 1], [0, 1]])
 WIDTHS = (torch.float32, torch.float64, HALF, torch.bfloat16, torch.int8, torch.int32, torch.complex64)
 EVERY_HALF = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
 FOUND_OPS = [
@@ -212,6 +213,25 @@ FOUND_OPS = [
     *[(f"linalg_{op}.default", torch.empty(3, 4, 0, dtype=torch.bfloat16)) for op in ("svdvals", "lu_factor_ex")],
     ("linalg_eigvalsh.default", torch.empty(0, 2, 2, dtype=torch.int64)),
     ("addr.default", torch.ones(2, 3, dtype=BOOL), randoms(2), randoms(3, dtype=torch.float64)),
+    *[("fft_rfftfreq.default", n, 0.5) for n in (-1, -2, -3, 0, 1)],
+    # Statistics are those of the samples' channels, on average.
+    *[("instance_norm.default", randoms(3, 2, *more).transpose(0, 1), randoms(3), None, randoms(3), randoms(3).abs(), True, 0.3, 1e-5, True)
+      for more in ((), (5,), (2, 4))],
+    ("instance_norm.default", randoms(4, 2, 3, dtype=HALF), None, randoms(2, dtype=HALF), randoms(2), randoms(2).abs(), True, 1.0, 0.5, False),
+    ("instance_norm.default", randoms(2, 3, 4), None, None, randoms(3), randoms(3).abs(), False, 0.3, 1e-5, True),
+    *[("soft_margin_loss.default", randoms(6, dtype=torch.complex64).view(2, 3), randoms(2, 3, dtype=a), reduction)
+      for a in (torch.float64, torch.float32) for reduction in (0, 1, 2)],
+    # Of what has no element, nothing is asked.
+    *[(f"{op}.default", torch.empty(3, 0, dtype=a), 0, False) for op in ("_softmax", "_log_softmax") for a in (BOOL, torch.uint8, torch.complex64)],
+    *[(f"{op}.int", torch.empty(0, 2, dtype=torch.int64), 1, a) for op in ("softmax", "log_softmax") for a in (None, torch.int16)],
+    ("_safe_softmax.default", torch.empty(0, 3, dtype=BOOL), -1, None),
+    *[("batch_norm.default", torch.empty(0, 2, 3, dtype=a), weight, bias, None, None, train, 0.1, 1e-5, True)
+      for a, weight, bias in ((HALF, randoms(4, 1, 1), None), (HALF, None, randoms(5)), (torch.int32, torch.ones(9, 3, dtype=torch.int32), None))
+      for train in (True,)],
+    ("_adaptive_avg_pool2d.default", torch.empty(2, 0, 3, 4, dtype=torch.uint8), [2, 1]),
+    ("adaptive_avg_pool1d.default", torch.empty(0, 16, dtype=BOOL), [3]),
+    ("concatenate.default", [torch.empty(0), torch.empty(0, dtype=HALF)], 1),
+    ("grid_sampler_2d.default", torch.empty(3, 0, 3, 2), torch.empty(3, 0, 3, 2), -2, -1, False),
 ]
 BITS = torch.tensor([[True, False], [False, True]])
 COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
@@ -224,6 +244,17 @@ FOUND_WITH_NAMES = [
       for x, correction in ((randoms(2, 3), 1), (randoms(3, dtype=HALF), 0), (torch.tensor([[1, 2, 4]]), 5))
       for weights in ({"fweights": COUNTS}, {"aweights": PORTIONS}, {"fweights": COUNTS, "aweights": PORTIONS})],
     ("cov.default", (MATRIX,), {}),
+    # Complex numbers that meet in one place are multiplied; others stay what they are, infinite ones too.
+    *[("scatter_reduce.two", (x, dim, MEETING, MATRIX * 2, "prod"), {"include_self": include})
+      for x, dim in ((MATRIX, 0), (MATRIX, 1), (MATRIX.t().contiguous().t(), 0)) for include in (True, False)],
+    ("scatter_reduce.two", (torch.tensor([INF, 1j, 2]), 0, torch.tensor([1, 1]), POINTS[:3], "prod"), {}),
+    ("scatter_reduce.two", (torch.tensor(1 + 2j), 0, torch.tensor(0), torch.tensor(3 - 1j), "prod"), {}),
+    ("scatter.reduce", (MATRIX, -1, MEETING, MATRIX), {"reduce": "multiply"}),
+    ("scatter.value_reduce", (MATRIX, 0, MEETING, 1.5), {"reduce": "multiply"}),
+    ("linalg_pinv.atol_rtol_tensor", (torch.empty(0, 3, 5),), {"hermitian": True}),
+    # Between the points of a dim that x lacks lies nothing.
+    *[(f"{op}.x", (randoms(*y), randoms(*x)), {"dim": dim}) for op in ("trapezoid", "trapz", "cumulative_trapezoid")
+      for y, x, dim in (((3, 2), (), 1), ((2, 4, 3), (4, 3), 0), ((2, 4, 3), (4, 3), 2), ((2, 1), (), -1), ((5, 3), (3,), 1))],
 ]
 
 

@@ -88,8 +88,8 @@ struct Callable::Run {
 };
 
 Callable::Callable(std::shared_ptr<const Torch> torch, std::shared_ptr<Compilation> compilation,
-                   std::vector<int> passed)
-    : torch_(std::move(torch)), compilation_(std::move(compilation)), passed_(std::move(passed)) {
+                   CallForm form)
+    : torch_(std::move(torch)), compilation_(std::move(compilation)), form_(std::move(form)) {
   if (!compilation_->model) {
     interpreter_ = must(make_runner(compilation_));
     return;
@@ -175,6 +175,51 @@ void Callable::read_args(const nb::list& args, std::vector<Value>& out) const {
           str("argument {} is {}, no tensor or number", i, Py_TYPE(arg)->tp_name).c_str());
     }
   }
+  for (const InputMemory& memory : form_.memories) {
+    Tensor* t = memory.input < out.size() ? std::get_if<Tensor>(&out[memory.input]) : nullptr;
+    if (t == nullptr) continue;  // which the call itself refuses
+    widen(memory, PyList_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(memory.input)), *t);
+  }
+  for (const InputMemory& memory : form_.memories) check_apart(memory, out);
+}
+
+void Callable::widen(const InputMemory& memory, PyObject* arg, Tensor& t) const {
+  const std::string& name = compilation_->program.inputs.at(memory.input).name;
+  if (t.shape != memory.shape || t.strides != memory.strides) {
+    const auto list = [](const std::vector<i64>& sizes) {
+      return join(sizes, ", ", [](i64 n) { return std::to_string(n); });
+    };
+    throw RunFailure(
+        str("input '{}' has shape [{}] and strides [{}]; its memory is read, so that "
+            "they must be [{}] and [{}]",
+            name, list(t.shape), list(t.strides), list(memory.shape), list(memory.strides)));
+  }
+  const i64 start = torch_->storage_offset(arg) + memory.first;
+  const i64 size = size_of(t.dtype);
+  const std::span<std::byte> storage = torch_->storage(arg);
+  if (start < 0 || (start + memory.elements) * size > static_cast<i64>(storage.size()))
+    throw RunFailure(str("input '{}': as_strided reaches out of its memory", name));
+  t.data = storage.data() + start * size;
+  t.shape = {memory.elements};
+  t.strides = {1};
+}
+
+void Callable::check_apart(const InputMemory& memory, const std::vector<Value>& args) const {
+  const Tensor* t = std::get_if<Tensor>(&args[memory.input]);
+  if (t == nullptr) return;
+  const std::byte* end = t->data + memory.elements * size_of(t->dtype);
+  for (u32 i = 0; i < args.size(); ++i) {
+    const Tensor* other = std::get_if<Tensor>(&args[i]);
+    const bool is_written = form_.written.contains(i) || form_.written.contains(memory.input);
+    if (other == nullptr || i == memory.input || !is_written || other->numel() == 0) continue;
+    const i64 span = must(runtime::span_elements(other->shape, other->strides));
+    if (other->data < end && t->data < other->data + span * size_of(other->dtype))
+      throw RunFailure(
+          str("inputs '{}' and '{}' lie in one memory, which is written to, and which "
+              "as_strided sees",
+              compilation_->program.inputs.at(memory.input).name,
+              compilation_->program.inputs.at(i).name));
+  }
 }
 
 void Callable::allocate(Run& run) const {
@@ -222,8 +267,8 @@ nb::object Callable::copied(const Tensor& from) const {
 nb::object Callable::view_in(const Memory& memory, const Tensor& t) const {
   const nb::object shape = tuple_of(t.shape), strides = tuple_of(t.strides);
   const i64 size = size_of(memory.dtype);
-  const i64 bytes = memory.start ? t.data - memory.start : 0;
-  const i64 first = memory.offset + bytes / size;
+  const i64 bytes = memory.offset * size + (memory.start ? t.data - memory.start : 0);
+  const i64 first = bytes / size;
   if (memory.dtype == t.dtype)
     return torch_->as_strided(memory.tensor, shape.ptr(), strides.ptr(), first);
   // Seen as another dtype: the elements that it reaches in a row, which torch then retypes.
@@ -249,11 +294,14 @@ nb::object Callable::result(const Run& run, const Result& r, const Value& value)
   }
   const u32 target = compilation_->model->plan.outputs[r.output].target;
   PyObject* input = PyList_GET_ITEM(run.args->ptr(), static_cast<Py_ssize_t>(target));
-  Tensor memory;
-  torch_->view(input, memory);
   // An input that was laid out anew is not what the view is on.
   if (t->owner) return copied(*t);
-  return view_in({input, memory.data, memory.dtype, torch_->storage_offset(input)}, *t);
+  const auto is_seen = [&](const InputMemory& m) { return m.input == target; };
+  Tensor whole;
+  torch_->view(input, whole);
+  if (std::ranges::any_of(form_.memories, is_seen))
+    return view_in({input, torch_->storage(input).data(), whole.dtype, 0}, *t);
+  return view_in({input, whole.data, whole.dtype, torch_->storage_offset(input)}, *t);
 }
 
 std::vector<Value> Callable::interpret(std::vector<Value>& inputs) {
@@ -266,7 +314,7 @@ nb::list Callable::results(const nb::list& args, const Run* run,
                            const std::vector<Value>& values) const {
   nb::list out;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const int passed = i < passed_.size() ? passed_[i] : -1;
+    const int passed = i < form_.passed.size() ? form_.passed[i] : -1;
     if (passed >= 0)
       out.append(args[static_cast<std::size_t>(passed)]);
     else if (run)

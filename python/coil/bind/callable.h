@@ -2,8 +2,11 @@
 // A compiled graph as an object that Python calls with a list of tensors and ints.
 
 #include "driver/runner.h"
+#include "import/fx.h"
 #include "runtime/call.h"
 #include "tensors.h"
+
+#include <set>
 
 namespace coil::python {
 
@@ -12,11 +15,18 @@ struct RunFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How arguments and results of a call stand to those of its graph.
+struct CallForm {
+  std::vector<int>
+      passed;  // by result, the argument that is returned in its place, or -1; or empty
+  std::vector<InputMemory> memories;  // arguments of which the graph takes the memory
+  std::set<u32> written;              // arguments
+};
+
 class Callable {
  public:
-  /// `passed`: by result, the argument that is returned as it is in its place, or -1; may be empty.
   Callable(std::shared_ptr<const Torch> torch, std::shared_ptr<Compilation> compilation,
-           std::vector<int> passed);
+           CallForm form);
 
   /// The results in order; empties `args`, as AOT Autograd's boxed calls do. Safe from many
   /// threads; the GIL is free while the program runs.
@@ -43,6 +53,10 @@ class Callable {
 
   void plan_results();
   void read_args(const nb::list& args, std::vector<runtime::Value>& out) const;
+  /// The tensor becomes the memory in which it lies.
+  void widen(const InputMemory& memory, PyObject* arg, runtime::Tensor& t) const;
+  /// A memory that is written, or read where another argument is written, shares nothing with it.
+  void check_apart(const InputMemory& memory, const std::vector<runtime::Value>& args) const;
   void allocate(Run& run) const;
   nb::object result(const Run& run, const Result& r, const runtime::Value& value) const;
   /// A tensor of torch's with the address of its first element and that one's place in the storage.
@@ -67,7 +81,7 @@ class Callable {
   std::mutex interpreter_turn_;
   std::vector<Block> blocks_;
   std::vector<Result> results_;
-  std::vector<int> passed_;
+  CallForm form_;
   std::vector<std::vector<runtime::Value>> spare_;  // inputs of calls that are over; under the GIL
 };
 

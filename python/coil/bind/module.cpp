@@ -36,6 +36,7 @@ T must(Result<T> made) {
 struct Program {
   LoadedModel model;
   std::vector<MissingOp> missing;
+  std::vector<InputMemory> memories;
 };
 
 /// What all compilations of a process share.
@@ -92,6 +93,7 @@ Program import_graph(const Session& session, const std::string& document, const 
   FxProgram read = must(import_fx(document, std::move(constants), &composite_rules()));
   Program out;
   out.missing = std::move(read.missing);
+  out.memories = std::move(read.memories);
   out.model.type_differences = std::move(read.type_differences);
   out.model.program = std::move(read.graph);
   return out;
@@ -99,7 +101,7 @@ Program import_graph(const Session& session, const std::string& document, const 
 
 Program load_file(const std::string& path) {
   const nb::gil_scoped_release free;
-  return {must(load_model(path)), {}};
+  return {must(load_model(path)), {}, {}};
 }
 
 std::unique_ptr<Callable> compile_program(const Session& session, const Program& program,
@@ -110,8 +112,11 @@ std::unique_ptr<Callable> compile_program(const Session& session, const Program&
     compilation = compile(program.model, options, session.environment);
   }
   check_signals();
-  return std::make_unique<Callable>(session.torch, must(std::move(*compilation)),
-                                    std::move(passed));
+  CallForm form{std::move(passed), program.memories, {}};
+  if (const auto* graph = std::get_if<Graph>(&program.model.program))
+    for (const Output& output : graph->outputs)
+      if (output.kind == OutputKind::MutatedInput) form.written.insert(output.target);
+  return std::make_unique<Callable>(session.torch, must(std::move(*compilation)), std::move(form));
 }
 
 std::string graph_text(const Program& program) {

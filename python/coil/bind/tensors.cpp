@@ -75,6 +75,8 @@ Torch::Torch() {
   dtype_ = nb::str("dtype");
   is_cpu_ = nb::str("is_cpu");
   storage_offset_ = nb::str("storage_offset");
+  untyped_storage_ = nb::str("untyped_storage");
+  nbytes_ = nb::str("nbytes");
   view_ = nb::str("view");
   if (nb::hasattr(tensor_type_, kTableName)) {
     const nb::object capsule = tensor_type_.attr(kTableName);
@@ -166,6 +168,12 @@ nb::object Torch::retyped(PyObject* tensor, DType dtype) const {
 
 i64 Torch::storage_offset(PyObject* tensor) const {
   return nb::cast<i64>(nb::handle(tensor).attr(storage_offset_)());
+}
+
+std::span<std::byte> Torch::storage(PyObject* tensor) const {
+  const nb::object storage = nb::handle(tensor).attr(untyped_storage_)();
+  const auto address = nb::cast<std::uintptr_t>(storage.attr(data_ptr_)());
+  return {reinterpret_cast<std::byte*>(address), nb::cast<std::size_t>(storage.attr(nbytes_)())};
 }
 
 }  // namespace coil::python

@@ -32,6 +32,8 @@ class Torch {
   /// The same memory as another dtype.
   nb::object retyped(PyObject* tensor, DType dtype) const;
   i64 storage_offset(PyObject* tensor) const;
+  /// The whole storage; a tensor without elements has no address of its own.
+  std::span<std::byte> storage(PyObject* tensor) const;
 
  private:
   bool view_by_table(PyObject* object, runtime::Tensor& out) const;
@@ -42,7 +44,8 @@ class Torch {
   nb::object empty_kwnames_;
   std::vector<nb::object> dtypes_;       // by DType; null where torch has none
   std::map<PyObject*, DType> by_dtype_;  // torch's dtypes live for ever
-  nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_, view_;
+  nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_, untyped_storage_,
+      nbytes_, view_;
 };
 
 /// A tuple of ints.
