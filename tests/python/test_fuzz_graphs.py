@@ -212,6 +212,15 @@ FOUND_OPS = [
     *[(f"linalg_{op}.default", torch.empty(3, 4, 0, dtype=torch.bfloat16)) for op in ("svdvals", "lu_factor_ex")],
     ("linalg_eigvalsh.default", torch.empty(0, 2, 2, dtype=torch.int64)),
     ("addr.default", torch.ones(2, 3, dtype=BOOL), randoms(2), randoms(3, dtype=torch.float64)),
+    # A zero within bounds stays as it is, whatever the sign of the bound.
+    *[(f"{op}.default", torch.tensor([-0.0, 0.0, 1.0], dtype=dtype), *bounds) for dtype in (torch.float32, HALF)
+      for op, *bounds in (("relu",), ("relu6",), ("hardtanh", -1, 0), ("clamp", 0, None), ("clamp", -1, -0.0), ("clamp_max", 0))],
+    # True is 1, and not -1; 255 is -1 in eight bits.
+    *[("cosine_embedding_loss.default", randoms(3, 2), randoms(3, 2) + 1, torch.tensor([1, 0, 255]).to(dtype), 0.0, 0)
+      for dtype in (BOOL, torch.uint8, torch.int8, torch.int16)],
+    # The norm of one number is its size, of any order but 0.
+    *[("linalg_vector_norm.default", x, order, [1]) for x in (randoms(4, 1) * 1e25, POINTS[:, None])
+      for order in (0.0, 1e-5, 2.0, -2.5)],
 ]
 BITS = torch.tensor([[True, False], [False, True]])
 COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
