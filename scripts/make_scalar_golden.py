@@ -37,6 +37,12 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 FLOATS = ["f32", "f64"]
 INTS = ["u8", "i8", "i16", "i32", "i64"]
 
+def first_of_equals(op):
+    """min and max of zeros of both signs are the first operand, as in clamp. torch's maximum gives the
+    second in its vector loop, the first in what is left of it."""
+    return lambda a, b: torch.where(a == b, a, op(a, b))
+
+
 EXACT_UNARY = {
     "neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "floor": torch.floor,
     "ceil": torch.ceil, "trunc": torch.trunc, "round": torch.round, "sqrt": lambda x: exact_sqrt(x),
@@ -45,7 +51,8 @@ EXACT_UNARY = {
 EXACT_BINARY = {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
     "floordiv": lambda a, b: torch.div(a, b, rounding_mode="floor"), "fmod": torch.fmod,
-    "remainder": torch.remainder, "min": torch.minimum, "max": torch.maximum, "fmin": torch.fmin,
+    "remainder": torch.remainder, "min": first_of_equals(torch.minimum),
+    "max": first_of_equals(torch.maximum), "fmin": torch.fmin,
     "fmax": torch.fmax, "copysign": torch.copysign, "nextafter": torch.nextafter, "eq": torch.eq,
     "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge,
 }

@@ -65,13 +65,31 @@ bool drops_channels_last(const Call& call, const Sizes& sizes) {
          op == "avg_pool3d_backward" || op == "_adaptive_avg_pool3d_backward";
 }
 
+/// Eager pools lines as images of one row, which may lie in channels_last; only max_pool1d has a
+/// kernel of its own.
+bool is_pooled_as_image(const Call& call, const Type& self) {
+  return self.ndim() == 3 && call.base() != "max_pool1d" &&
+         call.base().find("pool1d") != std::string_view::npos;
+}
+
+/// (N, C, L) as (N, C, 1, L).
+Type as_image(const Call& call, Type line) {
+  const sym::Expr step = call.syms.mul(line.shape[2], line.strides[2]);
+  line.shape.insert(line.shape.begin() + 2, call.number(1));
+  line.strides.insert(line.strides.begin() + 2, step);
+  return line;
+}
+
 /// The self type with new spatial sizes, in channels_last if self is.
 Type resized(const Call& call, const Type& self, const Sizes& sizes) {
   Sizes shape(self.shape.begin(), self.shape.end() - static_cast<i64>(sizes.size()));
   shape.insert(shape.end(), sizes.begin(), sizes.end());
   Type out = call.contiguous(self.dtype, std::move(shape));
-  if (suggests_channels_last(call.graph, self) && !drops_channels_last(call, sizes))
-    out.strides = channels_last_strides(call.graph, out);
+  const bool is_line = is_pooled_as_image(call, self);
+  const Type from = is_line ? as_image(call, self) : self;
+  if (!suggests_channels_last(call.graph, from) || drops_channels_last(call, sizes)) return out;
+  out.strides = channels_last_strides(call.graph, is_line ? as_image(call, out) : out);
+  if (is_line) out.strides.erase(out.strides.begin() + 2);
   return out;
 }
 

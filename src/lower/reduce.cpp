@@ -306,9 +306,10 @@ Status lower_logsumexp(Lowering& l, const Node& node, const Args& args) {
 
 Status lower_vector_norm(Lowering& l, const Node& node, const Args& args) {
   const DType dtype = result_compute(l, node);
-  const double ord = args.number("ord");
+  double ord = args.number("ord");
   Reduction r(l, args, dtype);
   BodyBuilder& b = r.b;
+  if (ord != 0 && b.syms().is_const(r.rows.count, 1)) ord = 1;  // of one number: its size, exactly
   const auto reduce = [&](std::string_view combine, Val v) {
     return b.reduce(combine, v, r.rows.tree)[0];
   };

@@ -112,19 +112,19 @@ T floordiv(T a, T b) {
   }
 }
 
-// Of two equal operands min and max give the second: it shows for zeros of both signs, where it is
-// what the vector instructions do. The conditions have no branch, so that loops vectorise.
+// Of two equal operands min and max give the first: it shows for zeros of both signs, where eager's
+// clamp gives the number and not the bound. The conditions have no branch, so that loops vectorise.
 template <class T>
 T min(T a, T b) {
   if constexpr (kIsFloat<T>)
-    return ((a < b) | (a != a)) ? a : b;
+    return ((a <= b) | (a != a)) ? a : b;
   else
     return a < b ? a : b;
 }
 template <class T>
 T max(T a, T b) {
   if constexpr (kIsFloat<T>)
-    return ((a > b) | (a != a)) ? a : b;
+    return ((a >= b) | (a != a)) ? a : b;
   else
     return a > b ? a : b;
 }

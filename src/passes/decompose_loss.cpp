@@ -232,13 +232,11 @@ Values margin_ranking_loss(Composite& c) {
 }
 
 Values hinge_embedding_loss(Composite& c) {
-  const ValueId self = c.self();
-  ValueId target = c.tensor("target");
-  if (is_bool(c.dtype(target))) target = c.to(target, DType::i64);  // true is 1, and not -1
+  const ValueId self = c.self(), target = c.tensor("target");
   const ValueId margin =
       c.call("clamp_min", {c.call("rsub.Scalar", {self, c.real("margin")}), 0.0});
-  const ValueId apart = c.where(c.ne(target, c.scalar(1, c.dtype(target))), margin, 0);
-  const ValueId alike = c.where(c.ne(target, c.scalar(-1, c.dtype(target))), self, 0);
+  const ValueId apart = c.where(c.ne(target, c.n(1)), margin, 0);
+  const ValueId alike = c.where(c.ne(target, c.n(-1)), self, 0);
   return {reduced(c, c.add(apart, alike), c.fixed("reduction"))};
 }
 
@@ -258,8 +256,8 @@ Values cosine_embedding_loss(Composite& c) {
   const ValueId cosine = c.div(dot(a, b), c.call("sqrt", {lengths}));
   const ValueId alike = c.call("rsub.Scalar", {cosine, 1.0});
   const ValueId apart = c.call("clamp_min", {c.sub(cosine, c.real("margin")), 0.0});
-  const ValueId one = c.where(c.eq(target, c.scalar(1, c.dtype(target))), alike, 0);
-  const ValueId other = c.where(c.eq(target, c.scalar(-1, c.dtype(target))), apart, 0);
+  const ValueId one = c.where(c.eq(target, c.n(1)), alike, 0);
+  const ValueId other = c.where(c.eq(target, c.n(-1)), apart, 0);
   return {reduced(c, c.add(one, other), c.fixed("reduction"))};
 }
 

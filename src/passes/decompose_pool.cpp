@@ -28,7 +28,7 @@ Values max_pool1d_with_indices(Composite& c) {
   return out;
 }
 
-Values max_pool1d(Composite& c) { return {max_pool1d_with_indices(c).at(0)}; }
+Values max_pool1d(Composite& c) { return {c.contiguous(max_pool1d_with_indices(c).at(0))}; }
 
 Values adaptive_avg_pool1d(Composite& c) {
   const ValueId image = c.unsqueeze(c.self(), -2);

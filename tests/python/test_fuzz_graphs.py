@@ -3,6 +3,7 @@ differences that such runs found."""
 
 import types
 
+import fuzz_agree
 import fuzz_draw
 import fuzz_program
 import fuzz_run
@@ -232,6 +233,19 @@ FOUND_OPS = [
     ("adaptive_avg_pool1d.default", torch.empty(0, 16, dtype=BOOL), [3]),
     ("concatenate.default", [torch.empty(0), torch.empty(0, dtype=HALF)], 1),
     ("grid_sampler_2d.default", torch.empty(3, 0, 3, 2), torch.empty(3, 0, 3, 2), -2, -1, False),
+    # A zero within bounds stays as it is, whatever the sign of the bound.
+    *[(f"{op}.default", torch.tensor([-0.0, 0.0, 1.0], dtype=dtype), *bounds) for dtype in (torch.float32, HALF)
+      for op, *bounds in (("relu",), ("relu6",), ("hardtanh", -1, 0), ("clamp", 0, None), ("clamp", -1, -0.0), ("clamp_max", 0))],
+    # True is 1, and not -1; 255 is -1 in eight bits.
+    *[("cosine_embedding_loss.default", randoms(3, 2), randoms(3, 2) + 1, torch.tensor([1, 0, 255]).to(dtype), 0.0, 0)
+      for dtype in (BOOL, torch.uint8, torch.int8, torch.int16)],
+    # Lines are pooled as images of one row, which may lie in channels_last.
+    *[(f"{op}.default", x, *sizes) for x in (randoms(2, 4, 3).mT, randoms(1, 4, 3).mT, randoms(2, 3, 4), randoms(4, 3).t())
+      for op, *sizes in (("adaptive_max_pool1d", [2]), ("adaptive_avg_pool1d", [2]), ("adaptive_avg_pool1d", [1]), ("avg_pool1d", [2]),
+                         ("max_pool1d", [2]), ("max_pool1d_with_indices", [2]))],
+    # The norm of one number is its size, of any order but 0.
+    *[("linalg_vector_norm.default", x, order, [1]) for x in (randoms(4, 1) * 1e25, POINTS[:, None])
+      for order in (0.0, 1e-5, 2.0, -2.5)],
 ]
 BITS = torch.tensor([[True, False], [False, True]])
 COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
@@ -276,6 +290,12 @@ def complex_view_of_result():
     return Program([Source.of(randoms(3, 2))], steps, [Ref(0), Ref(1)])
 
 
+def filled_pool(op):
+    """What is written over a result takes its layout, which its rule gives."""
+    steps = [Step(f"{op}.default", [Ref(~0), [2]], {}, 1 + ("max_" in op and op != "max_pool1d")), Step("zero_.default", [Ref(0)], {}, 1)]
+    return Program([Source.of(randoms(2, 4, 3).mT)], steps, [Ref(0)])
+
+
 def filled_view_of_nothing():
     nothing = Source(torch.empty(0), (0, 1, 1), (16, 8, 1))
     steps = [Step("unflatten.int", [Ref(~0), 1, [1, 1, 1]], {}, 1), Step("fill_.Scalar", [Ref(0), -1.5], {}, 1)]
@@ -293,6 +313,8 @@ def test_differences_that_were_found():
     programs += [einsum_of_one(equation) for equation in ("ij->ji", "b a", "ij->i")]
     programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
     programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
+    programs += [filled_pool(f"{op}_pool1d{more}") for op, more in (
+        ("adaptive_max", ""), ("adaptive_avg", ""), ("avg", ""), ("max", ""), ("max", "_with_indices"))]
     text, verdicts = failures(programs)
     assert not text, text
     refused = [v.detail for v in verdicts if v.kind != "ok"]
@@ -319,6 +341,39 @@ def test_bits_of_halves(dtype):
         for way in fuzz_run.WAYS:
             (found,), _ = fuzz_run.Build([program], way).run()[0]
             assert torch.equal(found.view(torch.int16), expected), way
+
+
+def loss_of_rounded_ones():
+    """Errors lead out of the loss's domain: its operand is at the end of it."""
+    steps = [
+        Step("special_chebyshev_polynomial_t.n_scalar", [Ref(~0), 0.5], {}, 1), Step("mish.default", [Ref(~1)], {}, 1),
+        Step("binary_cross_entropy.default", [Ref(0), Ref(1), None, 1], {}, 1)]
+    return Program([Source.of(torch.ones(4)), Source.of(torch.rand(4))], steps, [Ref(1), Ref(2)])
+
+
+JUDGED = [
+    loss_of_rounded_ones(),
+    one("special_chebyshev_polynomial_t.default", torch.zeros(6), torch.tensor([9.0, 7, 8, 0, 1, 10])),
+    one("linalg_pinv.atol_rtol_float", torch.rand(8, 16, dtype=torch.float64), rtol=0.6),
+]
+
+
+@pytest.mark.parametrize("program", JUDGED)
+def test_what_agrees(program):
+    """Errors of a few units in the last place of what is computed with are none; larger ones are."""
+    judge = fuzz_agree.Judge(program)
+    inputs = [s.tensor() for s in program.inputs]
+    for units, agrees in ((0, True), (1, True), (-1, True), (1000, False)):
+        found = [x + units * torch.finfo(x.dtype).eps * x.abs().max() for x in judge.ran.outputs]
+        assert (judge.difference(found, inputs) == "") == agrees, units
+
+
+def test_a_zero_of_a_polynomial_may_be_rounded():
+    """Eager has cos(9 arccos(0)), the recurrence gives 0."""
+    steps = [Step("special_chebyshev_polynomial_t.n_scalar", [Ref(~0), 9], {}, 1), Step("logical_not.default", [Ref(0)], {}, 1)]
+    judge = fuzz_agree.Judge(Program([Source.of(torch.tensor([0.0, 0.5]))], steps, [Ref(1)]))
+    for found, agrees in (([True, False], True), ([False, False], True), ([True, True], False)):
+        assert (judge.difference([torch.tensor(found)], [torch.tensor([0.0, 0.5])]) == "") == agrees
 
 
 @pytest.mark.parametrize("op, count", [("mm", 2), ("addmm", 3), ("bmm", 2), ("mv", 2), ("dot", 2)])

@@ -30,13 +30,13 @@ def square_root(x):
 
 @triton.jit
 def min_float(a, b):
-    # NaN if either is NaN; the second of two equal ones.
-    return tl.where((a < b) | (a != a), a, b)
+    # NaN if either is NaN; the first of two equal ones.
+    return tl.where((a <= b) | (a != a), a, b)
 
 
 @triton.jit
 def max_float(a, b):
-    return tl.where((a > b) | (a != a), a, b)
+    return tl.where((a >= b) | (a != a), a, b)
 
 
 @triton.jit
