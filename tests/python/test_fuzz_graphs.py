@@ -48,6 +48,20 @@ def result_and_its_parts(x):
     return y, torch.view_as_real(y)
 
 
+LIBM = (
+    torch.tan, torch.asin, torch.acos, torch.atan, torch.sinh, torch.cosh, torch.tanh, torch.asinh, torch.atanh, torch.erf,
+    torch.erfc, torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2, torch.log10, torch.log1p, torch.sin, torch.cos,
+    torch.lgamma, torch.digamma, torch.erfinv)
+
+
+def functions_of_a_constant(number):
+    """Fusion shows the compiler what their operand is."""
+    def f(x):
+        x.fill_(number)
+        return x, *[g(x) for g in LIBM], torch.pow(x, x), torch.atan2(x, x), torch.hypot(x, x)
+    return f
+
+
 FOUND = [
     (view_of_written_input, windowed(3, 5)),
     (view_of_written_input, torch.randn(5, 3).t()),
@@ -66,6 +80,8 @@ FOUND = [
     (lambda x: (torch.prod(x, 0, dtype=torch.int16), torch.cumprod(x, 0, dtype=torch.float32)), torch.full((2,), 1.5 + 2j)),
     (lambda x: torch.cumprod(x, 0, dtype=torch.int16), torch.tensor(1.5 + 2j)),
     (result_and_its_parts, torch.randn(3, dtype=torch.complex64)),
+    *[(functions_of_a_constant(number), torch.zeros(3, dtype=dtype))
+      for number in (-1.0, 0.3, 0.7) for dtype in (torch.float32, torch.float64)],
 ]
 
 
