@@ -312,7 +312,9 @@ Status lower_vector_norm(Lowering& l, const Node& node, const Args& args) {
     return b.reduce(combine, v, r.rows.tree)[0];
   };
   Val norm;
-  if (ord == 2) {
+  if (ord != 0 && l.syms.is_const(r.rows.count, 1)) {  // of one element, that is neither too large
+    norm = reduce("sum", b.op(ScalarOp::abs, {r.element}));  // nor too small for its power
+  } else if (ord == 2) {
     norm = b.op(ScalarOp::sqrt, {reduce("sum", b.mul(r.element, r.element))});
   } else if (ord == 0) {
     const Val filled = b.op(ScalarOp::ne, {r.element, b.constant(dtype, 0)});
