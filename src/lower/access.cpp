@@ -46,7 +46,9 @@ Access view_of(sym::Arena& syms, const Access& access, Exprs vars, Exprs extents
 }
 
 Exprs unravel(sym::Arena& syms, Expr flat, std::span<const Expr> shape) {
-  Exprs point(shape.size());
+  Exprs point(shape.size(), syms.constant(0));
+  const auto is_empty = [&](Expr size) { return syms.is_const(size, 0); };
+  if (std::ranges::any_of(shape, is_empty)) return point;  // of no element: nothing is divided by 0
   Expr below = syms.constant(1);
   for (std::size_t k = shape.size(); k-- > 0;) {
     point[k] = syms.floordiv(flat, below);

@@ -14,7 +14,8 @@ namespace {
 using ops::ScalarOp;
 
 /// For each output position along a dim the input positions that it is made of, and their weights:
-/// two buffers [out, window]. A weight of 0 says that there is no such tap.
+/// two buffers [out, window]. A place of -1 says that there is no such tap; one whose weight is 0
+/// still makes a NaN of an infinity.
 struct Table {
   BufferId places, weights;
   Expr out, window;
@@ -91,7 +92,7 @@ Table filter_table(Lowering& l, const Resample& r, std::size_t k, Expr out, i64 
     const Val from_centre = b.add(b.sub(b.cast(place, r.dtype), centre), half);
     const Val weight = filter_weight(b, b.mul(from_centre, b.div(one, wide)), taps);
     const Val inside = b.op(ScalarOp::lt, {place, end});
-    b.store(table.places, Exprs{at, j}, b.value(b.index(place, extent, IndexPolicy::Clamp)));
+    b.store(table.places, Exprs{at, j}, b.where(inside, place, b.integer(DType::i64, -1)));
     b.store(raw, Exprs{at, j}, b.where(inside, weight, c(0)));
     b.finish();
   }
@@ -141,12 +142,11 @@ void float_pass(Lowering& l, const Pass& pass, DType dtype) {
   BodyBuilder b(l, l.fresh_body_name(l.name()));
   const Exprs at = b.dims(l.program.buffers[pass.to].shape);
   const Exprs tap = {at[pass.dim], b.reduce_dim(pass.table.window)};
-  const Val weight = b.load(pass.table.weights, tap);
+  const Val weight = b.load(pass.table.weights, tap), place = b.load(pass.table.places, tap);
   Exprs point = at;
-  point[pass.dim] =
-      b.index(b.load(pass.table.places, tap), pass.from.extents[pass.dim], IndexPolicy::Clamp);
+  point[pass.dim] = b.index(place, pass.from.extents[pass.dim], IndexPolicy::Clamp);
   const Val term = b.mul(b.cast(b.load(pass.from, point), dtype), weight);
-  const Val absent = b.op(ScalarOp::eq, {weight, b.constant(dtype, 0)});
+  const Val absent = b.op(ScalarOp::lt, {place, b.integer(DType::i64, 0)});
   const ops::Tree tree = choose_tree({dtype, l.syms.as_const(pass.table.window), false});
   b.store(pass.to, at, b.reduce("sum", b.where(absent, b.constant(dtype, 0), term), tree)[0]);
   b.finish();
@@ -184,13 +184,12 @@ void spread_pass(Lowering& l, const Pass& pass, DType dtype) {
   BodyBuilder b(l, l.fresh_body_name(l.name()));
   const Exprs at = b.dims(pass.from.extents);
   const Exprs tap = {at[pass.dim], b.dim(pass.table.window)};
-  const Val weight = b.load(pass.table.weights, tap), zero = b.constant(dtype, 0);
+  const Val weight = b.load(pass.table.weights, tap), place = b.load(pass.table.places, tap);
   const Val term = b.mul(b.cast(b.load(pass.from, at), dtype), weight);
   Exprs point = at;
-  point[pass.dim] = b.index(b.load(pass.table.places, tap),
-                            l.program.buffers[pass.to].shape[pass.dim], IndexPolicy::Clamp);
-  const Val absent = b.op(ScalarOp::eq, {weight, zero});
-  b.store_combining(StoreCombine::Sum, pass.to, point, b.where(absent, zero, term));
+  point[pass.dim] = b.index(place, l.program.buffers[pass.to].shape[pass.dim], IndexPolicy::Clamp);
+  const Val absent = b.op(ScalarOp::lt, {place, b.integer(DType::i64, 0)});
+  b.store_combining(StoreCombine::Sum, pass.to, point, b.where(absent, b.constant(dtype, 0), term));
   b.finish();
 }
 

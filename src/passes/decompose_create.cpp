@@ -34,7 +34,11 @@ Values new_full(Composite& c) {
 }
 
 Values filled(Composite& c) { return {full_like(c, c.arg("value"), None{}, None{})}; }
-Values filled_from_tensor(Composite& c) { return {c.call("copy", {c.self(), c.tensor("value")})}; }
+/// In the layout of a new tensor like self, which `copy` alone would not change.
+Values filled_from_tensor(Composite& c) {
+  const ValueId made = full_like(c, c.scalar(0, c.dtype(c.self())), None{}, None{});
+  return {c.call("copy", {made, c.tensor("value")})};
+}
 Values zeroed(Composite& c) {
   return {full_like(c, c.scalar(0, c.dtype(c.self())), None{}, None{})};
 }

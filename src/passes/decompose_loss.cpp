@@ -191,10 +191,12 @@ ValueId vector_norm(Composite& c, ValueId v, const Arg& order, i64 dim, bool kee
   return c.call("linalg_vector_norm", {v, order, Exprs{c.n(dim)}, keeps});
 }
 
-/// Each vector is brought to length 1 before they are multiplied; lengths are at least eps.
+/// Each vector is brought to length 1 before they are multiplied, in its own dtype unless that is
+/// an integer's; lengths are at least eps.
 Values cosine_similarity(Composite& c) {
   const DType dtype = c.common_dtype({c.tensor("x1"), c.tensor("x2")});
-  const Values both = c.broadcast_all({c.to(c.tensor("x1"), dtype), c.to(c.tensor("x2"), dtype)});
+  const auto real = [&](ValueId v) { return is_float(c.dtype(v)) ? v : c.to(v, dtype); };
+  const Values both = c.broadcast_all({real(c.tensor("x1")), real(c.tensor("x2"))});
   const i64 dim = c.dim("dim", both[0]);
   Values units;
   for (ValueId v : both) {

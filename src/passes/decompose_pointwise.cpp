@@ -161,8 +161,39 @@ Values float_power(Composite& c) {
                  {wide(c.arg("self")), wide(c.arg("exponent"))})};
 }
 
+/// 2^n in f64 for integers n from -1022 to 1023: its bits.
+ValueId power_of_two(Composite& c, ValueId n) {
+  const ValueId bits = c.call("bitwise_left_shift.Tensor_Scalar", {c.add(n, c.n(1023)), c.n(52)});
+  return c.call("view.dtype", {bits, DType::f64});
+}
+
+/// Exact but for one rounding, also where 2^n alone is no number of the dtype. Powers of f64 are
+/// multiplied in up to three steps, each but the last exact where the result is not 0 or infinite.
+ValueId scaled_by_power(Composite& c, ValueId v, ValueId n) {
+  const DType dtype = c.dtype(v);
+  n = c.to(c.to(n, DType::i32), DType::i64);  // eager reads 32 bits
+  v = c.to(v, DType::f64);
+  for (int step = dtype == DType::f64 ? 2 : 0; step > 0; --step) {
+    const ValueId above = c.call("clamp", {c.sub(n, c.n(1023)), c.n(0), c.n(1)});
+    const ValueId below = c.call("clamp", {c.add(n, c.n(1022)), c.n(-1), c.n(0)});
+    // Down by so much less that a result of few bits is rounded in the last step alone.
+    const ValueId part = c.add(c.mul(above, c.n(1023)), c.mul(below, c.n(1022 - 53)));
+    v = c.mul(v, power_of_two(c, part));
+    n = c.sub(n, part);
+  }
+  const i64 most = dtype == DType::f64 ? 1022 : 300;  // beyond which an f32 is 0 or infinite
+  const ValueId rest = c.call("clamp", {n, c.n(-most), c.n(most == 300 ? most : 1023)});
+  return c.to(c.mul(v, power_of_two(c, rest)), dtype);
+}
+
+/// A float and an integer are taken apart and put together; others are multiplied.
 Values ldexp(Composite& c) {
-  return {c.mul(c.self(), c.call("pow.Scalar", {2.0, c.tensor("other")}))};
+  const ValueId v = c.self(), n = c.tensor("other");
+  const DType dtype = c.dtype(v);
+  if (is_float(dtype) && is_int(c.dtype(n))) return {scaled_by_power(c, v, n)};
+  const bool is_kept = is_float(dtype) || is_complex(dtype);
+  const ValueId two = c.filled({}, 2, is_kept ? dtype : DType::f32);
+  return {c.mul(v, c.call("pow.Tensor_Tensor", {two, n}))};
 }
 
 Values ndtr(Composite& c) {
@@ -208,7 +239,7 @@ ValueId steps_of(Composite& c, ValueId x, ValueId y, i64 dim) {
   return difference(c, x, dim);
 }
 
-/// The order of operations is eager's: sums of the ends of integers wrap.
+/// The order of operations is eager's: sums of the ends of integers wrap, and so do their areas.
 Values trapezoid(Composite& c) {
   const ValueId y = c.tensor("y");
   const i64 dim = c.dim("dim", y);
@@ -230,10 +261,9 @@ Values cumulative_trapezoid(Composite& c) {
   const ValueId y = c.tensor("y");
   const i64 dim = c.dim("dim", y);
   const ValueId sums = neighbour_sums(c, y, dim);
-  const ValueId areas = c.op().ends_with(".x")
-                            ? c.mul(c.div(steps_of(c, c.tensor("x"), y, dim), 2.0), sums)
-                            : c.mul(sums, c.real("dx") / 2);
-  return {c.call("cumsum", {areas, c.n(dim)})};
+  if (!c.op().ends_with(".x")) return {c.call("cumsum", {c.mul(sums, c.real("dx") / 2), c.n(dim)})};
+  const ValueId areas = c.mul(sums, steps_of(c, c.tensor("x"), y, dim));
+  return {c.div(c.call("cumsum", {areas, c.n(dim)}), 2.0)};
 }
 
 constexpr DecompositionRow kRows[] = {

@@ -177,7 +177,7 @@ Values repeat_interleave(Composite& c) {
   return {c.view(copy, shape)};
 }
 
-/// (.., C*r*r, H, W) to (.., C, H*r, W*r), and back.
+/// (.., C*r*r, H, W) to (.., C, H*r, W*r), and back: a copy in the layout that the input suggests.
 Values pixel_shuffle(Composite& c) {
   const bool grows = c.op() == "pixel_shuffle";
   const sym::Expr factor = c.integer(grows ? "upscale_factor" : "downscale_factor");
@@ -186,23 +186,34 @@ Values pixel_shuffle(Composite& c) {
   const std::size_t lead = from.size() - 3;
   const sym::Expr channels = from[lead], height = from[lead + 1], width = from[lead + 2];
   Exprs split(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(lead)), shape = split;
-  Dims order(lead);
-  std::iota(order.begin(), order.end(), i64{0});
+  std::vector<Dims> parts;  // the dims of `split` that each dim of the result holds
   const i64 n = static_cast<i64>(lead);
+  for (i64 d = 0; d < n; ++d) parts.push_back({d});
   sym::Arena& s = c.syms;
   if (grows) {
     const sym::Expr out = s.floordiv(channels, s.mul(factor, factor));
     split.insert(split.end(), {out, factor, factor, height, width});
-    order.insert(order.end(), {n, n + 3, n + 1, n + 4, n + 2});
+    parts.insert(parts.end(), {{n}, {n + 3, n + 1}, {n + 4, n + 2}});
     shape.insert(shape.end(), {out, s.mul(height, factor), s.mul(width, factor)});
   } else {
     const sym::Expr rows = s.floordiv(height, factor), columns = s.floordiv(width, factor);
     split.insert(split.end(), {channels, rows, factor, columns, factor});
-    order.insert(order.end(), {n, n + 2, n + 4, n + 1, n + 3});
+    parts.insert(parts.end(), {{n, n + 2, n + 4}, {n + 1}, {n + 3}});
     shape.insert(shape.end(), {s.mul(channels, s.mul(factor, factor)), rows, columns});
   }
-  const ValueId parts = c.permute(c.reshape(c.self(), split), order);
-  return {c.view(c.call("clone", {parts, MemoryFormat::Contiguous}), shape)};
+  Dims memory(shape.size()), back(shape.size()), order;
+  std::iota(memory.begin(), memory.end(), i64{0});
+  if (suggests_channels_last(c.builder.graph(), c.type(c.self())))
+    std::rotate(memory.begin() + 1, memory.begin() + 2, memory.end());
+  Exprs stored;
+  for (std::size_t k = 0; k < memory.size(); ++k) {
+    const std::size_t d = static_cast<std::size_t>(memory[k]);
+    back[d] = static_cast<i64>(k);
+    stored.push_back(shape[d]);
+    order.insert(order.end(), parts[d].begin(), parts[d].end());
+  }
+  const ValueId moved = c.permute(c.reshape(c.self(), split), order);
+  return {c.permute(c.view(c.call("clone", {moved, MemoryFormat::Contiguous}), stored), back)};
 }
 
 Values channel_shuffle(Composite& c) {

@@ -104,12 +104,16 @@ def padded(step, args, kwargs, random_numbers):
 
 
 def as_sums(x, random_numbers):
-    """The tensor with errors that a sum over all its elements may have, of which zeros have any sign."""
+    """The tensor with errors that a sum over all its elements may have: what cancels is 0, of any sign, or
+    not quite."""
     parts = real(x)
     finite = parts[torch.isfinite(parts)]
     size = finite.abs().max() if finite.numel() else 0
     off = torch.randint(0, 2, parts.shape, generator=random_numbers) * 2 - 1
-    parts = torch.where(torch.isfinite(parts), parts + (off * size * EPS[parts.dtype]).to(parts.dtype), parts)
+    error = size * EPS[parts.dtype]
+    cancels = (parts.abs() <= 2 * error) & (torch.randint(0, 2, parts.shape, generator=random_numbers) == 0)
+    parts = torch.where(torch.isfinite(parts), parts + (off * error).to(parts.dtype), parts)
+    parts = torch.where(cancels, 0, parts)
     parts = torch.where(parts == 0, torch.copysign(parts, off), parts).to(parts.dtype)
     return torch.view_as_complex(parts) if x.is_complex() else parts
 

@@ -49,6 +49,20 @@ def result_and_its_parts(x):
     return y, torch.view_as_real(y)
 
 
+LIBM = (
+    torch.tan, torch.asin, torch.acos, torch.atan, torch.sinh, torch.cosh, torch.tanh, torch.asinh, torch.atanh, torch.erf,
+    torch.erfc, torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2, torch.log10, torch.log1p, torch.sin, torch.cos,
+    torch.lgamma, torch.digamma, torch.erfinv)
+
+
+def functions_of_a_constant(number):
+    """Fusion shows the compiler what their operand is."""
+    def f(x):
+        x.fill_(number)
+        return x, *[g(x) for g in LIBM], torch.pow(x, x), torch.atan2(x, x), torch.hypot(x, x)
+    return f
+
+
 FOUND = [
     (view_of_written_input, windowed(3, 5)),
     (view_of_written_input, torch.randn(5, 3).t()),
@@ -67,6 +81,8 @@ FOUND = [
     (lambda x: (torch.prod(x, 0, dtype=torch.int16), torch.cumprod(x, 0, dtype=torch.float32)), torch.full((2,), 1.5 + 2j)),
     (lambda x: torch.cumprod(x, 0, dtype=torch.int16), torch.tensor(1.5 + 2j)),
     (result_and_its_parts, torch.randn(3, dtype=torch.complex64)),
+    *[(functions_of_a_constant(number), torch.zeros(3, dtype=dtype))
+      for number in (-1.0, 0.3, 0.7) for dtype in (torch.float32, torch.float64)],
 ]
 
 
@@ -107,6 +123,9 @@ MATRIX, PLACES = POINTS.view(3, 2), torch.tensor([[0, 2], [1, 1]])
 ZEROS = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 2j])
 MEETING = torch.tensor([[0, 1], [0, 1]])
 WIDTHS = (torch.float32, torch.float64, HALF, torch.bfloat16, torch.int8, torch.int32, torch.complex64)
+IMAGES = randoms(2, 6, 4, 4).contiguous(memory_format=torch.channels_last)
+# Before torch 2.11 a power of 2 was multiplied, which may be infinite or 0.
+LARGE_POWERS = torch.ldexp(torch.tensor(1e-30), torch.tensor(200)).isfinite()
 EVERY_HALF = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
 FOUND_OPS = [
     ("rms_norm.default", randoms(17, 2).t(), [17], randoms(17), None),
@@ -246,6 +265,28 @@ FOUND_OPS = [
     # The norm of one number is its size, of any order but 0.
     *[("linalg_vector_norm.default", x, order, [1]) for x in (randoms(4, 1) * 1e25, POINTS[:, None])
       for order in (0.0, 1e-5, 2.0, -2.5)],
+    # The layout is that of a new tensor like the first, and what the input suggests.
+    *[("fill.Tensor", x, torch.tensor(2.0)) for x in (windowed(3, 5), randoms(3, 4).t(), randoms(1, 4).expand(3, 4))],
+    *[(f"pixel_{op}.default", x, r) for x in (IMAGES, IMAGES[:1], IMAGES[:, :, :, :2], IMAGES[:, :4].contiguous())
+      for op, r in (("unshuffle", 2), ("unshuffle", 1), ("shuffle", 1))],
+    *[("pixel_shuffle.default", x, 2) for x in (IMAGES[:, :4], IMAGES[:, :4].contiguous(), CHANNELS_LAST_3D.repeat(1, 1, 4, 1, 1))],
+    ("nonzero_numpy.default", torch.ones(3, 0, 7, 2)),
+    # Vectors keep their own dtypes until they are multiplied; integers get one.
+    *[("cosine_similarity.default", randoms(5, dtype=HALF), y, 0, 0.5) for y in (randoms(6)[1:], randoms(6)[2], torch.arange(5))],
+    # Areas of integers wrap as well.
+    *[("cumulative_trapezoid.x", torch.tensor(y), torch.tensor([2**62, -(2**61), 5])) for y in ([2**62, 2**62, -3], [1, 2, 3])],
+    ("cumulative_trapezoid.x", torch.tensor([20212, -28597], dtype=torch.int16), torch.tensor([20212, -28597], dtype=torch.int16)),
+    # Of one element: itself, however large or small its power.
+    *[("linalg_vector_norm.default", torch.tensor([[1e30], [-1e-30], [3.3], [NAN], [-INF], [-0.0]]), p, [1]) for p in (2, 3, 1e-5, -1, 0)],
+    # A weight of 0 does not hide what is not finite.
+    ("_upsample_bicubic2d_aa.default", torch.tensor([[1, 2, 3, 4, 5], [INF, NAN, 0, 1, 2]]).view(1, 1, 2, 5), [1, 2], False, 1.0, None),
+    *[("linalg_svdvals.default", torch.full((m, n), x, dtype=dtype)) for m, n in ((4, 5), (6, 3), (5, 5))
+      for x in (-1.5, 0.1) for dtype in (torch.float32, torch.float64)],
+    *[("ldexp.Tensor", randoms(3, dtype=a), torch.tensor([-15, 3, 0], dtype=b)) for a in WIDTHS for b in (torch.int8, torch.int64, torch.float32)],
+    *[("ldexp.Tensor", torch.tensor([1.2345, -1e-30, 1e30, 0.0, -INF, NAN, 1.5]).to(a), torch.tensor(n))
+      for n in (200, -200, -140, -149, 1000, 2**31 + 3, 2**40) for a in (torch.float32, HALF, torch.bfloat16) if LARGE_POWERS],
+    *[("ldexp.Tensor", torch.tensor([1.2345678901234567, 1e-300, -1e300, 5e-324, INF], dtype=torch.float64), torch.tensor(n))
+      for n in (1500, -1050, -1074, -2000, 2097, -30000) if LARGE_POWERS],
 ]
 BITS = torch.tensor([[True, False], [False, True]])
 COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])

@@ -426,6 +426,25 @@ TEST_P(Factor, SvdOfLowRankHasWholeBases) {
   }
 }
 
+/// What rounding leaves beside the one value is not turned for ever.
+TEST_P(Factor, SvdOfOneValue) {
+  for (i64 m : kSizes)
+    for (i64 n : kSizes)
+      for (const double value : {-1.5, 0.1, 3.0, 1e-30}) {
+        const i64 k = std::min(m, n);
+        Dense a(m, n);
+        for (Complex& x : a.data) x = value;
+        Call call(FactorKind::svd, kind());
+        ASSERT_TRUE(call.in(a).real_out(k).out(m, k).out(k, n).run().ok()) << m << " " << n;
+        const double size = std::abs(value) * std::sqrt(static_cast<double>(m * n));
+        const Dense s = call.result(1), u = call.result(2), vh = call.result(3);
+        EXPECT_LT(apart(adjoint(u) * u, identity(k)), kClose) << m << " " << n;
+        EXPECT_LT(apart(vh * adjoint(vh), identity(k)), kClose) << m << " " << n;
+        EXPECT_LE(apart(u * diagonal(s) * vh, a), kClose * size) << m << " " << n;
+        for (i64 i = 0; i < k; ++i) EXPECT_NEAR(s(i, 0).real(), i ? 0 : size, 1e-13 * size);
+      }
+}
+
 TEST_P(Factor, MatrixExpIsTheInverseOfThatOfItsNegative) {
   for (i64 n : kSizes)
     for (const double size : {0.01, 1.0, 8.0}) {

@@ -12,16 +12,31 @@ namespace {
 
 constexpr int kMostSweeps = 60;
 
-/// Turns the columns p and q of w so that they become orthogonal, and those of v alike; false where
-/// they are already.
+/// The columns of a matrix while they are made orthogonal, and what is turned with them.
 template <class T>
-bool make_orthogonal(Matrix<T> w, Matrix<T> v, i64 p, i64 q) {
+struct Columns {
+  Matrix<T> w, v;
+  double error;  // of a product of two columns of length 1
+  double noise;  // the square of a length that rounding alone may leave
+
+  Columns(Matrix<T> w, Matrix<T> v)
+      : w(w), v(v), error(kEps * std::sqrt(static_cast<double>(w.rows))) {
+    double squares = 0;
+    for (i64 j = 0; j < w.cols; ++j) squares += real(dot(w.column(j), w.column(j), w.rows));
+    noise = error * error * squares;
+  }
+};
+
+/// Turns the columns p and q so that they become orthogonal; false where they are already, or where
+/// one is noise: it takes on part of the other's rounding errors whenever they are turned.
+template <class T>
+bool make_orthogonal(const Columns<T>& columns, i64 p, i64 q) {
+  const auto& [w, v, error, noise] = columns;
   const double a = real(dot(w.column(p), w.column(p), w.rows));
   const double b = real(dot(w.column(q), w.column(q), w.rows));
   const T both = dot(w.column(p), w.column(q), w.rows);
   const double size = std::abs(both);
-  if (size == 0 || size <= kEps * std::sqrt(static_cast<double>(w.rows)) * std::sqrt(a * b))
-    return false;
+  if (size <= error * std::sqrt(a * b) || std::min(a, b) <= noise) return false;
   const T phase = conj(both / size);
   const double zeta = (b - a) / (2 * size);
   const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(zeta, 1.0));
@@ -37,10 +52,11 @@ bool make_orthogonal(Matrix<T> w, Matrix<T> v, i64 p, i64 q) {
 
 template <class T>
 bool make_all_orthogonal(Matrix<T> w, Matrix<T> v) {
+  const Columns<T> columns(w, v);
   for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
     bool turned = false;
     for (i64 p = 0; p < w.cols; ++p)
-      for (i64 q = p + 1; q < w.cols; ++q) turned |= make_orthogonal(w, v, p, q);
+      for (i64 q = p + 1; q < w.cols; ++q) turned |= make_orthogonal(columns, p, q);
     if (!turned) return true;
   }
   return false;

@@ -8,6 +8,7 @@
 #include "30_cast.h"
 #include "50_divide.h"
 #include "55_random.h"
+#include "67_libm.h"
 
 namespace COIL_KERNEL_NAMESPACE {
 
@@ -248,7 +249,7 @@ COIL_COLD V large_angles(V x, V result, i32 first_quadrant) {
   store_lanes(result, out);
   for (int i = 0; i < lanes; ++i) {
     if (!(abs(in[i]) > kTrigLimit)) continue;
-    out[i] = first_quadrant ? __builtin_cosf(in[i]) : __builtin_sinf(in[i]);
+    out[i] = first_quadrant ? libm::cos(in[i]) : libm::sin(in[i]);
   }
   return load_from<V>(out);
 }
@@ -324,21 +325,21 @@ COIL_INLINE V pow_f32(V x, V y) {
 
 // ---- names for every type ----
 
-#define COIL_MATH1(NAME)                                                  \
-  template <int N>                                                        \
-  COIL_INLINE vec<f32, N> NAME(vec<f32, N> x) {                           \
-    return NAME##_f32(x);                                                 \
-  }                                                                       \
-  template <int N>                                                        \
-  COIL_INLINE vec<f64, N> NAME(vec<f64, N> x) {                           \
-    return for_lanes([](f64 lane) { return __builtin_##NAME(lane); }, x); \
-  }                                                                       \
-  template <class T, class = scalar<T>>                                   \
-  COIL_INLINE T NAME(T x) {                                               \
-    if constexpr (kSame<T, f32>)                                          \
-      return NAME##_f32(x);                                               \
-    else                                                                  \
-      return __builtin_##NAME(x);                                         \
+#define COIL_MATH1(NAME)                                            \
+  template <int N>                                                  \
+  COIL_INLINE vec<f32, N> NAME(vec<f32, N> x) {                     \
+    return NAME##_f32(x);                                           \
+  }                                                                 \
+  template <int N>                                                  \
+  COIL_INLINE vec<f64, N> NAME(vec<f64, N> x) {                     \
+    return for_lanes([](f64 lane) { return libm::NAME(lane); }, x); \
+  }                                                                 \
+  template <class T, class = scalar<T>>                             \
+  COIL_INLINE T NAME(T x) {                                         \
+    if constexpr (kSame<T, f32>)                                    \
+      return NAME##_f32(x);                                         \
+    else                                                            \
+      return libm::NAME(x);                                         \
   }
 COIL_MATH1(exp)
 COIL_MATH1(exp2)
@@ -374,7 +375,7 @@ COIL_INLINE T pow(T x, T y) {
   if constexpr (kSame<T, f32>)
     return pow_f32(x, y);
   else if constexpr (kSame<T, f64>)
-    return __builtin_pow(x, y);
+    return libm::pow(x, y);
   else
     return int_pow(x, y);
 }

@@ -3,20 +3,12 @@
 
 #include "70_math.h"
 
-extern "C" {
-double lgamma_r(double, int*) noexcept;
-float lgammaf_r(float, int*) noexcept;
-}
-
 namespace COIL_KERNEL_NAMESPACE {
 
 #define COIL_LIBM1(NAME)                                    \
   template <class T, class = scalar<T>>                     \
   COIL_INLINE T NAME(T x) {                                 \
-    if constexpr (kSame<T, f32>)                            \
-      return __builtin_##NAME##f(x);                        \
-    else                                                    \
-      return __builtin_##NAME(x);                           \
+    return libm::NAME(x);                                   \
   }                                                         \
   template <class T, int N>                                 \
   COIL_INLINE vec<T, N> NAME(vec<T, N> x) {                 \
@@ -37,10 +29,7 @@ COIL_LIBM1(erfc)
 #define COIL_LIBM2(NAME)                                         \
   template <class T, class = scalar<T>>                          \
   COIL_INLINE T NAME(T x, T y) {                                 \
-    if constexpr (kSame<T, f32>)                                 \
-      return __builtin_##NAME##f(x, y);                          \
-    else                                                         \
-      return __builtin_##NAME(x, y);                             \
+    return libm::NAME(x, y);                                     \
   }                                                              \
   template <class T, int N>                                      \
   COIL_INLINE vec<T, N> NAME(vec<T, N> x, vec<T, N> y) {         \
@@ -57,12 +46,12 @@ COIL_COLD f64 erfinv_scalar(f64 y) {
   const f64 a = abs(y);
   if (!(a < 1)) return a == 1 ? copysign(__builtin_inf(), y) : __builtin_nan("");
   if (a < 1e-300) return y * 0.88622692545275801;  // sqrt(pi)/2
-  const f64 l = __builtin_log1p(-a * a);
+  const f64 l = libm::log1p(-a * a);
   const f64 m = 4.3307467508 + l * 0.5;  // 2/(pi*0.147)
   f64 x = __builtin_sqrt(__builtin_sqrt(m * m - l * 6.8027210884) - m);
   for (int step = 0; step < 4; ++step) {
-    const f64 miss = a < 0.5 ? __builtin_erf(x) - a : (1 - a) - __builtin_erfc(x);
-    const f64 newton = miss / (1.1283791670955126 * __builtin_exp(-x * x));
+    const f64 miss = a < 0.5 ? libm::erf(x) - a : (1 - a) - libm::erfc(x);
+    const f64 newton = miss / (1.1283791670955126 * libm::exp(-x * x));
     x -= newton / (1 + x * newton);
   }
   return copysign(x, y);
@@ -77,7 +66,7 @@ COIL_COLD f64 digamma_scalar(f64 x) {
     const f64 fraction = x - trunc(x);
     if (fraction == 0 || isinf(x)) return __builtin_nan("");
     const f64 pi = 3.14159265358979323846;
-    result = -pi / __builtin_tan(pi * fraction);
+    result = -pi / libm::tan(pi * fraction);
     x = 1 - x;
   }
   for (; x < 10; x += 1) result -= 1 / x;
@@ -87,7 +76,7 @@ COIL_COLD f64 digamma_scalar(f64 x) {
       z * (1.0 / 12 - z * (1.0 / 120 -
                            z * (1.0 / 252 -
                                 z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return result + __builtin_log(x) - 0.5 / x - series;
+  return result + libm::log(x) - 0.5 / x - series;
 }
 
 template <class T, class = scalar<T>>
@@ -100,11 +89,7 @@ COIL_INLINE T digamma(T x) {
 }
 template <class T, class = scalar<T>>
 COIL_INLINE T lgamma(T x) {
-  int sign_of_gamma;  // the form without it writes a global
-  if constexpr (kSame<T, f32>)
-    return lgammaf_r(x, &sign_of_gamma);
-  else
-    return lgamma_r(x, &sign_of_gamma);
+  return libm::lgamma(x);
 }
 #define COIL_RARE(NAME)                                     \
   template <class T, int N>                                 \

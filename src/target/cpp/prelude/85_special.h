@@ -112,8 +112,8 @@ COIL_COLD f64 zeta_positive(f64 s, f64 q) {
                                -3617.0 / 10670622842880000,
                                43867.0 / 5109094217170944000,
                                -174611.0 / 802857662698291200000.0};
-  const f64 a = q + 12, power = __builtin_pow(a, -s);
-  f64 sum = __builtin_pow(a, 1 - s) / (s - 1);
+  const f64 a = q + 12, power = libm::pow(a, -s);
+  f64 sum = libm::pow(a, 1 - s) / (s - 1);
   if (power != 0) {
     f64 term = s * power / a, rest = 0;
     for (int j = 0; j < 10; ++j) {
@@ -122,7 +122,7 @@ COIL_COLD f64 zeta_positive(f64 s, f64 q) {
     }
     sum += power / 2 + rest;
   }
-  for (int k = 11; k >= 0; --k) sum += __builtin_pow(q + k, -s);  // the smallest first
+  for (int k = 11; k >= 0; --k) sum += libm::pow(q + k, -s);  // the smallest first
   return sum;
 }
 template <class = void>
@@ -132,7 +132,7 @@ COIL_COLD f64 zeta_scalar(f64 s, f64 q) {
   if (s < 1) return nan;
   if (q <= 0 && q == floor(q)) return __builtin_inf();
   if (isnan(s) || isnan(q) || isinf(q)) return nan;
-  if (isinf(s) && q > 0) return __builtin_pow(q, -s);
+  if (isinf(s) && q > 0) return libm::pow(q, -s);
   if (q > 0) return zeta_positive(s, q);
   // Over all integers k the sum has the period 1 in q: what lies below 0 is a difference of sums
   // above it.
@@ -147,7 +147,7 @@ COIL_COLD f64 zeta_scalar(f64 s, f64 q) {
 /// mu - log(1 + mu); near 0 by log(1 + mu) = 2 atanh(w), w = mu / (2 + mu), mu - 2 w = mu w.
 template <class = void>
 COIL_COLD f64 gamma_distance(f64 mu) {
-  if (abs(mu) > 0.4) return mu - __builtin_log1p(mu);
+  if (abs(mu) > 0.4) return mu - libm::log1p(mu);
   const f64 w = mu / (2 + mu), square = w * w;
   f64 sum = 0, power = 2 * w * square;
   for (int k = 3; abs(power) > 1e-40; k += 2) {
@@ -161,14 +161,14 @@ COIL_COLD f64 gamma_distance(f64 mu) {
 template <class = void>
 COIL_COLD f64 gamma_density(f64 a, f64 x) {
   if (a < 20) {
-    const f64 half = __builtin_exp(-x / 2);  // exp(-x) may vanish where the product does not
-    return __builtin_pow(x, a) * half / __builtin_tgamma(a + 1) * half;
+    const f64 half = libm::exp(-x / 2);  // exp(-x) may vanish where the product does not
+    return libm::pow(x, a) * half / libm::tgamma(a + 1) * half;
   }
   const f64 z = 1 / (a * a);
   const f64 stirling_rest =
       (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188))))) / a;
   const f64 exponent = -a * gamma_distance((x - a) / a) - stirling_rest;
-  return __builtin_exp(exponent) / __builtin_sqrt(6.283185307179586 * a);
+  return libm::exp(exponent) / __builtin_sqrt(6.283185307179586 * a);
 }
 /// P for x up to about a: density * (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...).
 template <class = void>
@@ -218,13 +218,13 @@ COIL_COLD f64 log_gamma_1p(f64 a) {
 /// Q for a < 1 and x < 1, where 1 - P would lose it: P is nearly 1 for small a.
 template <class = void>
 COIL_COLD f64 gamma_upper_small(f64 a, f64 x) {
-  const f64 log_power = a * (__builtin_log(x) - log_gamma_1p(a));
+  const f64 log_power = a * (libm::log(x) - log_gamma_1p(a));
   f64 sum = 0, term = 1;
   for (f64 n = 1; abs(term) > 0x1p-56 * abs(sum); n += 1) {
     term *= -x / n;
     sum += term / (a + n);
   }
-  return -__builtin_expm1(log_power) - __builtin_exp(log_power) * a * sum;
+  return -libm::expm1(log_power) - libm::exp(log_power) * a * sum;
 }
 /// Temme, "The asymptotic expansion of the incomplete gamma functions" (1979), two terms, for
 /// a >= 1e6. sign: 1 for Q, -1 for P.
@@ -239,9 +239,8 @@ COIL_COLD f64 gamma_uniform(f64 a, f64 x, f64 sign) {
   f64 first = 0, second = 0;
   for (int k = 9; k >= 0; --k) first = first * eta + c0[k];
   for (int k = 4; k >= 0; --k) second = second * eta + c1[k];
-  const f64 rest = __builtin_exp(-a * half_square) / __builtin_sqrt(6.283185307179586 * a);
-  return __builtin_erfc(sign * eta * __builtin_sqrt(a / 2)) / 2 +
-         sign * rest * (first + second / a);
+  const f64 rest = libm::exp(-a * half_square) / __builtin_sqrt(6.283185307179586 * a);
+  return libm::erfc(sign * eta * __builtin_sqrt(a / 2)) / 2 + sign * rest * (first + second / a);
 }
 template <class = void>
 COIL_COLD f64 igamma_scalar(f64 a, f64 x, bool upper) {
