@@ -54,7 +54,14 @@ bool makes_nothing(Graph& graph, const Node& node, const std::vector<Type>& resu
     any = true;
     all = all && is_nothing(graph.type(v));
   });
-  return any && all && std::ranges::all_of(results, is_nothing);
+  // Later nodes may ask for a size that this op finds.
+  const auto is_found = [&](sym::Expr size) {
+    const sym::Arena& syms = *graph.syms;
+    return syms.kind(size) == sym::Kind::Var && syms.var(size).role == sym::Role::Value;
+  };
+  return any && all && std::ranges::all_of(results, [&](const Type& t) {
+           return is_nothing(t) && std::ranges::none_of(t.shape, is_found);
+         });
 }
 
 /// Tensors without elements, of the op's types: of any dtype, whatever the op computes in others.
