@@ -4,8 +4,8 @@
 Adds N tensors of 4 elements, so that the kernel takes next to nothing. Microseconds of the thread's own
 time, the best of several runs; `empty_strided` is one allocation by torch, the yardstick of the machine.
 
-    python bench/call_overhead.py               arguments through DLPack's exchange table (torch 2.10)
-    python bench/call_overhead.py --attributes  the way of torch 2.9
+    python bench/call_overhead.py             arguments through DLPack's exchange table (torch 2.10)
+    python bench/call_overhead.py --capsules  the way of torch 2.9
 """
 
 import argparse
@@ -48,8 +48,8 @@ def compiled_of(function, tensors, dynamic):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--attributes", action="store_true")
-    if parser.parse_args().attributes:
+    parser.add_argument("--capsules", action="store_true")
+    if parser.parse_args().capsules:
         del torch.Tensor.__dlpack_c_exchange_api__
     torch.set_num_threads(1)
 

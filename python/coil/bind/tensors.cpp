@@ -32,6 +32,29 @@ static_assert(std::size(kDtypes) == kNumDTypes);
 
 constexpr const char* kTableName = "__dlpack_c_exchange_api__";
 
+/// The tensor that DLPack shows; false where coil takes none like it.
+bool read(const DlTensor& t, runtime::Tensor& out) {
+  if (t.device.type != kDlCpu) return false;
+  const DtypeRow* found = nullptr;
+  for (const DtypeRow& row : kDtypes)
+    if (row.code == t.dtype.code && row.bits == t.dtype.bits) found = &row;
+  if (!found) return false;
+  out.dtype = found->dtype;
+  out.shape.assign(t.shape, t.shape + t.ndim);
+  out.strides.assign(t.strides, t.strides + t.ndim);
+  out.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+  return true;
+}
+
+/// `object.a.b` for {a, b}; null where this torch has none.
+nb::object find(nb::object object, std::initializer_list<const char*> path) {
+  for (const char* name : path) {
+    if (!nb::hasattr(object, name)) return {};
+    object = object.attr(name);
+  }
+  return object;
+}
+
 nb::object call(PyObject* function, PyObject* const* args, std::size_t count, PyObject* kwnames) {
   PyObject* result = PyObject_Vectorcall(function, args, count, kwnames);
   if (!result) throw nb::python_error();
@@ -60,6 +83,8 @@ Torch::Torch() {
   tensor_type_ = torch.attr("Tensor");
   parameter_type_ = torch.attr("nn").attr("Parameter");
   empty_strided_ = torch.attr("empty_strided");
+  // What torch's own compiled code calls, which passes by the dispatcher.
+  empty_strided_cpu_ = find(torch, {"_C", "_dynamo", "guards", "_empty_strided_cpu"});
   as_strided_ = torch.attr("as_strided");
   cpu_ = torch.attr("device")("cpu");
   empty_kwnames_ = nb::make_tuple("dtype", "device");
@@ -78,8 +103,8 @@ Torch::Torch() {
   untyped_storage_ = nb::str("untyped_storage");
   nbytes_ = nb::str("nbytes");
   view_ = nb::str("view");
-  if (nb::hasattr(tensor_type_, kTableName)) {
-    const nb::object capsule = tensor_type_.attr(kTableName);
+  to_dlpack_ = find(torch, {"to_dlpack"});
+  if (const nb::object capsule = find(tensor_type_, {kTableName})) {
     const auto* table = static_cast<const DlExchangeTable*>(
         PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
     if (!table) throw nb::python_error();
@@ -98,25 +123,24 @@ void Torch::view(PyObject* object, runtime::Tensor& out) const {
   // Subclasses have the table too, but not always memory behind it.
   const PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   const bool is_plain = type == tensor_type_.ptr() || type == parameter_type_.ptr();
-  if (!table_ || !is_plain || !view_by_table(object, out)) view_by_attributes(object, out);
+  if (!is_plain || !view_by_dlpack(object, out)) view_by_attributes(object, out);
 }
 
-bool Torch::view_by_table(PyObject* object, runtime::Tensor& out) const {
-  DlTensor t;
-  if (table_->view_of_object(object, &t) != 0) {  // no memory to show: the attributes say why
+bool Torch::view_by_dlpack(PyObject* object, runtime::Tensor& out) const {
+  // What cannot be shown so has its reason from the attributes.
+  if (table_) {
+    DlTensor t;
+    if (table_->view_of_object(object, &t) == 0) return read(t, out);
     PyErr_Clear();
     return false;
   }
-  if (t.device.type != kDlCpu) return false;
-  const DtypeRow* found = nullptr;
-  for (const DtypeRow& row : kDtypes)
-    if (row.code == t.dtype.code && row.bits == t.dtype.bits) found = &row;
-  if (!found) return false;
-  out.dtype = found->dtype;
-  out.shape.assign(t.shape, t.shape + t.ndim);
-  out.strides.assign(t.strides, t.strides + t.ndim);
-  out.data = static_cast<std::byte*>(t.data) + t.byte_offset;
-  return true;
+  if (!to_dlpack_) return false;
+  // What the capsule holds begins with what it shows, and goes with it; the memory is `object`'s.
+  const nb::object capsule = nb::steal(PyObject_CallOneArg(to_dlpack_.ptr(), object));
+  const void* shown = capsule ? PyCapsule_GetPointer(capsule.ptr(), "dltensor") : nullptr;
+  if (shown) return read(*static_cast<const DlTensor*>(shown), out);
+  PyErr_Clear();
+  return false;
 }
 
 void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
@@ -130,15 +154,16 @@ void Torch::view_by_attributes(PyObject* object, runtime::Tensor& out) const {
     throw nb::value_error("coil runs on the CPU; this tensor is on another device");
   out.dtype = row->second;
   read_integers(tensor.attr(shape_), out.shape);
-  PyObject* self[] = {object};
-  const auto ask = [&](const nb::object& method) {
-    PyObject* answer = PyObject_VectorcallMethod(method.ptr(), self, 1, nullptr);
-    if (!answer) throw nb::python_error();
-    return nb::steal(answer);
-  };
-  read_integers(ask(stride_), out.strides);
+  read_integers(tensor.attr(stride_)(), out.strides);
   if (PyErr_Occurred()) throw nb::python_error();  // a size that is no int
-  out.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ask(data_ptr_)));
+  out.data = address(object);
+}
+
+std::byte* Torch::address(PyObject* tensor) const {
+  PyObject* self[] = {tensor};
+  const nb::object answer = nb::steal(PyObject_VectorcallMethod(data_ptr_.ptr(), self, 1, nullptr));
+  if (!answer) throw nb::python_error();
+  return reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(answer));
 }
 
 std::byte* Torch::data(PyObject* tensor) const {
@@ -146,13 +171,12 @@ std::byte* Torch::data(PyObject* tensor) const {
   if (table_ && table_->view_of_object(tensor, &t) == 0)
     return static_cast<std::byte*>(t.data) + t.byte_offset;
   PyErr_Clear();
-  runtime::Tensor view;
-  view_by_attributes(tensor, view);
-  return view.data;
+  return address(tensor);
 }
 
 nb::object Torch::empty(DType dtype, PyObject* shape, PyObject* strides) const {
   PyObject* args[] = {shape, strides, dtypes_[static_cast<std::size_t>(dtype)].ptr(), cpu_.ptr()};
+  if (empty_strided_cpu_) return call(empty_strided_cpu_.ptr(), args, 3, nullptr);
   return call(empty_strided_.ptr(), args, 2, empty_kwnames_.ptr());
 }
 

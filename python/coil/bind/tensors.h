@@ -1,6 +1,6 @@
 #pragma once
-// torch's tensors as coil's, and back, without a link to torch: through DLPack's exchange table
-// where torch has it (2.10), else through attributes.
+// torch's tensors as coil's, and back, without a link to torch: through DLPack, by its exchange
+// table where torch has it (2.10); what DLPack does not show, through attributes.
 
 #include <nanobind/nanobind.h>
 
@@ -36,12 +36,14 @@ class Torch {
   std::span<std::byte> storage(PyObject* tensor) const;
 
  private:
-  bool view_by_table(PyObject* object, runtime::Tensor& out) const;
+  bool view_by_dlpack(PyObject* object, runtime::Tensor& out) const;
   void view_by_attributes(PyObject* object, runtime::Tensor& out) const;
+  std::byte* address(PyObject* tensor) const;
 
   const DlExchangeTable* table_ = nullptr;
-  nb::object tensor_type_, parameter_type_, empty_strided_, as_strided_, cpu_;
-  nb::object empty_kwnames_;
+  nb::object tensor_type_, parameter_type_, as_strided_, to_dlpack_, cpu_;
+  nb::object empty_strided_, empty_kwnames_;
+  nb::object empty_strided_cpu_;         // null where torch has none
   std::vector<nb::object> dtypes_;       // by DType; null where torch has none
   std::map<PyObject*, DType> by_dtype_;  // torch's dtypes live for ever
   nb::object data_ptr_, shape_, stride_, dtype_, is_cpu_, storage_offset_, untyped_storage_,
