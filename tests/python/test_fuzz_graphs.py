@@ -257,6 +257,7 @@ FOUND_OPS = [
           ("upsample_linear1d.default", x.view(1, 1, 5), [5], [0.5]), ("upsample_bilinear2d.default", x.view(1, 1, 1, 5), [1, 5], [-0.5, 1e-5]),
           ("upsample_bilinear2d.default", x.view(1, 1, 1, 5), [3, 5], [2.0, 0.5]))],
     ("upsample_bilinear2d_backward.default", torch.ones(1, 1, 3, 5), [3, 5], [1, 1, 1, 5], False, 2.0, 0.5),
+    *[("nextafter.default", EVERY_HALF.view(dtype), torch.tensor(y, dtype=dtype)) for dtype in (HALF, torch.bfloat16) for y in (INF, -INF, 0.0, -0.0, 1.0)],
     # Of no classes, where no row counts.
     *[("nll_loss_nd.default", torch.empty(0), torch.tensor(0), weight, reduction, 0) for weight in (None, torch.empty(0)) for reduction in (0, 1)],
     ("nll_loss.default", torch.empty(2, 0), torch.tensor([5, 5]), None, 2, 5),
