@@ -10,10 +10,10 @@
 namespace coil {
 namespace {
 
-/// The layout of a pointwise result over self.
+/// The layout of a new tensor like self.
 Result<Types> preserved(const Call& call) {
   Type out = call.self();
-  out.strides = pointwise_strides(call.graph, std::span(&out, 1), out.shape);
+  out.strides = strides_for(call.graph, out, MemoryFormat::Preserve);
   return Types{std::move(out)};
 }
 

@@ -203,7 +203,9 @@ Result<Types> convolution(const Call& call) {
     COIL_TRY(dtypes_agree(call, input, call.tensor("bias")));
     COIL_TRY(sizes_agree(call, call.tensor("bias").shape[0], channels));
   }
-  Sizes shape = {input.shape[0], channels};
+  // Where there are no channels to add up, eager makes none.
+  const bool has_none = known_value(call.graph, input.shape[1], 0);
+  Sizes shape = {input.shape[0], has_none ? call.number(0) : channels};
   for (std::size_t i = 0; i < spatial; ++i) {
     shape.push_back(window_count(call, input.shape[2 + i], weight.shape[2 + i], i));
     if (known_less(call.graph, shape.back(), call.number(0)))

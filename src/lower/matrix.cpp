@@ -89,6 +89,10 @@ Status lower_convolution(Lowering& l, const Node& node, const Args& args) {
   const std::size_t spatial = w.extents.size() - 2;
   if (x.extents.size() != w.extents.size())
     return l.unsupported_case("an input without a batch dim");
+  if (l.syms.is_const(x.extents[1], 0)) {  // a result without elements
+    l.fill(l.result(), 0, l.name());
+    return Ok{};
+  }
   Conv conv;
   conv.stride = repeated(args.integers("stride"), spatial);
   conv.padding = repeated(args.integers("padding"), spatial);

@@ -365,10 +365,30 @@ class Evaluator {
           b_.op(op == "+" ? ScalarOp::bits_or : ScalarOp::bits_and, {number(x), number(y)}));
     if (op == "nextafter" && result_ == DType::bf16)
       return Term::of(next_bf16(number(x), number(y)));
+    if (op == "nextafter" && result_ == DType::f16) return Term::of(next_f16(number(x), number(y)));
     const Val left = number(x);
     if (!is_float(compute_) && divides(op)) check_divisor(y);
     return Term::of(b_.op(scalar_op(op), {left, number(y)}));
   }
+  /// The neighbours of an f16 are 0x2000 away in the bits of the f32, and 2^-24 up to 2^-14.
+  Val next_f16(Val x, Val y) {
+    const auto f32 = [&](double v) { return b_.constant(ops::Scalar::of_float(DType::f32, v)); };
+    const auto both = [&](ScalarOp op, Val a, Val b) { return b_.op(op, {a, b}); };
+    const Val zero = f32(0), step = b_.integer(DType::i32, 0x2000), up = both(ScalarOp::lt, x, y);
+    const Val size = b_.min(b_.op(ScalarOp::abs, {x}), f32(65536));  // beside the largest number
+    const Val away = both(ScalarOp::eq, up, both(ScalarOp::gt, x, zero));
+    const Val bits = b_.bitcast(size, DType::i32);
+    const Val moved =
+        b_.bitcast(b_.where(away, both(ScalarOp::add, bits, step), both(ScalarOp::sub, bits, step)),
+                   DType::f32);
+    const Val near = b_.add(x, b_.where(up, f32(0x1p-24), f32(-0x1p-24)));
+    const Val large = both(ScalarOp::gt, size, f32(0x1p-14));
+    const Val sign = b_.where(both(ScalarOp::eq, x, zero), y, x);
+    const Val other = both(ScalarOp::copysign, b_.where(large, moved, near), sign);
+    const Val next = b_.where(both(ScalarOp::eq, x, y), y, other);
+    return b_.where(both(ScalarOp::eq, x, x), b_.where(both(ScalarOp::eq, y, y), next, y), x);
+  }
+
   /// A bf16 is the upper half of an f32: its neighbours are 0x10000 away in the bits of that.
   Val next_bf16(Val x, Val y) {
     const auto f32 = [&](double v) { return b_.constant(ops::Scalar::of_float(DType::f32, v)); };
@@ -382,8 +402,7 @@ class Evaluator {
     const Val least = both(ScalarOp::copysign, b_.bitcast(step, DType::f32), y);
     const Val other = b_.where(both(ScalarOp::eq, x, zero), least, moved);
     const Val next = b_.where(both(ScalarOp::eq, x, y), y, other);
-    const Val nan = both(ScalarOp::add, x, y);
-    return b_.where(both(ScalarOp::eq, nan, nan), next, nan);
+    return b_.where(both(ScalarOp::eq, x, x), b_.where(both(ScalarOp::eq, y, y), next, y), x);
   }
   static bool divides(const std::string& op) {
     return op == "floordiv" || op == "truncdiv" || op == "fmod" || op == "remainder";

@@ -56,15 +56,21 @@ Val source_position(BodyBuilder& b, const Resample& r, Val step, Expr at) {
 
 }  // namespace
 
+/// A dim that keeps its size is left as it is, whatever its scale; both taps are its element then.
 std::vector<Tap> linear_taps(BodyBuilder& b, const Resample& r, std::size_t k, Expr at, Expr out) {
-  const Expr extent = r.in.extents[r.lead + k];
+  const Expr extent = r.in.extents[r.lead + k], is_kept = b.syms().eq(extent, out);
   const Val zero = b.constant(r.dtype, 0), one = b.constant(r.dtype, 1);
-  Val position = source_position(b, r, step_of(b, r, k, out, r.dtype), at);
+  if (b.syms().is_const(is_kept, 1)) return {{at, one}, {at, zero}};
+  Val position = source_position(b, r, step_of(b, r, k, out, r.dtype), at), next = one;
+  if (!b.syms().is_const(is_kept, 0)) {
+    position = b.where(b.test(is_kept), b.value(at, r.dtype), position);
+    next = b.where(b.test(is_kept), zero, one);
+  }
   position = b.max(position, zero);
   const Val low = b.op(ScalarOp::floor, {position});
   const Val fraction = b.min(b.max(b.sub(position, low), zero), one);
   return {{clamped(b, low, extent), b.sub(one, fraction)},
-          {clamped(b, b.add(low, one), extent), fraction}};
+          {clamped(b, b.add(low, next), extent), fraction}};
 }
 
 Val cubic_near(BodyBuilder& b, Val x, double a) {  // ((a+2)x - (a+3))x*x + 1

@@ -94,6 +94,12 @@ struct Likelihood {
   ValueId loss, total_weight;
 };
 
+/// The program fails where a row counts, as there are no classes.
+void require_none(Composite& c, ValueId counts) {
+  const sym::Expr any = c.type(c.call("item", {c.call("any", {counts})})).expr;
+  c.builder.graph().checks.push_back({c.syms.eq(any, c.n(0)), "a target names one of no classes"});
+}
+
 /// Minus the log-probability of the target classes, rows of `ignore_index` left out.
 Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 reduction) {
   ValueId target = c.tensor("target");
@@ -104,12 +110,18 @@ Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 redu
   const DType dtype = c.dtype(log_probabilities);
   const ValueId counts = c.call("ne.Scalar", {target, c.integer("ignore_index")});
   const ValueId classes = c.where(counts, target, 0);
-  const ValueId picked =
-      c.call("gather", {log_probabilities, c.n(class_dim), c.unsqueeze(classes, class_dim)});
-  ValueId loss = c.call("neg", {c.squeeze(picked, {class_dim})});
-  ValueId weights;
+  const bool has_classes = !c.is(c.size(log_probabilities, class_dim), 0);
+  ValueId loss, weights;
+  if (has_classes) {
+    const ValueId place = c.unsqueeze(classes, class_dim);
+    const ValueId picked = c.call("gather", {log_probabilities, c.n(class_dim), place});
+    loss = c.call("neg", {c.squeeze(picked, {class_dim})});
+  } else {
+    require_none(c, counts);
+    loss = c.filled(c.shape(target), 0, dtype);
+  }
   if (c.has("weight")) {
-    weights = c.call("index.Tensor", {c.tensor("weight"), Values{classes}});
+    weights = has_classes ? c.call("index.Tensor", {c.tensor("weight"), Values{classes}}) : loss;
     loss = c.mul(loss, weights);
     weights = c.where(counts, weights, 0);
   }

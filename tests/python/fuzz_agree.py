@@ -27,7 +27,7 @@ EXACT = {
     "replication_pad3d", "sort", "topk", "_to_copy", "to", "type_as", "max_pool2d", "max_pool1d", "max_pool3d",
     "max_pool2d_with_indices", "max_pool3d_with_indices", "threshold_backward", "pixel_shuffle",
     "pixel_unshuffle", "channel_shuffle", "im2col", "unfold", "diag", "diag_embed", "diagflat", "block_diag",
-    "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
+    "fft_fftshift", "fft_ifftshift", "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
 }
 # Of these, the ones that are not correctly rounded of complex numbers.
 ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal", "square", "abs", "absolute", "sign", "sgn"}
@@ -199,7 +199,7 @@ def with_errors(program, seed, own):
         memories = {a.untyped_storage().data_ptr() for a in results_of(args)}
         if any(m.untyped_storage().data_ptr() in memories for m in results_of(made)):
             return made
-        if name.startswith(SPREADING):
+        if name.startswith(SPREADING) and is_inexact(made):
             return as_sums(spread(step, shaken(args), kwargs, random_numbers), random_numbers)
         if name.startswith(FACTORED):
             return shaken(step.overload(*as_factored(args, random_numbers), **kwargs))

@@ -55,6 +55,11 @@ LIBM = (
     torch.lgamma, torch.digamma, torch.erfinv)
 
 
+def layout_of_flipped(x, y):
+    """Strides of dims of one element count where results of several shapes are laid out."""
+    return torch.ops.aten.hardtanh_backward(x, torch.rot90(y, 1, [0, 1]), 7, 0.0)
+
+
 def functions_of_a_constant(number):
     """Fusion shows the compiler what their operand is."""
     def f(x):
@@ -81,6 +86,8 @@ FOUND = [
     (lambda x: (torch.prod(x, 0, dtype=torch.int16), torch.cumprod(x, 0, dtype=torch.float32)), torch.full((2,), 1.5 + 2j)),
     (lambda x: torch.cumprod(x, 0, dtype=torch.int16), torch.tensor(1.5 + 2j)),
     (result_and_its_parts, torch.randn(3, dtype=torch.complex64)),
+    (layout_of_flipped, torch.ones(1, 2, 1, dtype=torch.int64).as_strided((1, 2, 1), (16, 1, 1)),
+     torch.ones(2, dtype=torch.float16).as_strided((1, 2, 1), (1, 1, 16))),
     *[(functions_of_a_constant(number), torch.zeros(3, dtype=dtype))
       for number in (-1.0, 0.3, 0.7) for dtype in (torch.float32, torch.float64)],
 ]
@@ -278,6 +285,19 @@ FOUND_OPS = [
     ("cumulative_trapezoid.x", torch.tensor([20212, -28597], dtype=torch.int16), torch.tensor([20212, -28597], dtype=torch.int16)),
     # Of one element: itself, however large or small its power.
     *[("linalg_vector_norm.default", torch.tensor([[1e30], [-1e-30], [3.3], [NAN], [-INF], [-0.0]]), p, [1]) for p in (2, 3, 1e-5, -1, 0)],
+    # A dim that keeps its size is left as it is, whatever its scale.
+    *[(op, x, sizes, False, *scales) for x in (torch.tensor([2.0, INF, -4.0, NAN, 1.0]),)
+      for op, x, sizes, scales in (
+          ("upsample_linear1d.default", x.view(1, 1, 5), [5], [0.5]), ("upsample_bilinear2d.default", x.view(1, 1, 1, 5), [1, 5], [-0.5, 1e-5]),
+          ("upsample_bilinear2d.default", x.view(1, 1, 1, 5), [3, 5], [2.0, 0.5]))],
+    ("upsample_bilinear2d_backward.default", torch.ones(1, 1, 3, 5), [3, 5], [1, 1, 1, 5], False, 2.0, 0.5),
+    *[("nextafter.default", EVERY_HALF.view(dtype), torch.tensor(y, dtype=dtype)) for dtype in (HALF, torch.bfloat16) for y in (INF, -INF, 0.0, -0.0, 1.0)],
+    # Of no classes, where no row counts.
+    *[("nll_loss_nd.default", torch.empty(0), torch.tensor(0), weight, reduction, 0) for weight in (None, torch.empty(0)) for reduction in (0, 1)],
+    ("nll_loss.default", torch.empty(2, 0), torch.tensor([5, 5]), None, 2, 5),
+    # No channels to add up give none.
+    *[("convolution.default", torch.ones(n, 0, 5), torch.ones(3, 0, 2), bias, [1], [0], [1], False, [0], 1) for n in (0, 2) for bias in (None, torch.ones(3))],
+    ("conv1d.padding", torch.ones(0, 0, 1), torch.ones(1, 0, 1), None, [1], "same"),
     # A weight of 0 does not hide what is not finite.
     ("_upsample_bicubic2d_aa.default", torch.tensor([[1, 2, 3, 4, 5], [INF, NAN, 0, 1, 2]]).view(1, 1, 2, 5), [1, 2], False, 1.0, None),
     *[("linalg_svdvals.default", torch.full((m, n), x, dtype=dtype)) for m, n in ((4, 5), (6, 3), (5, 5))
