@@ -67,6 +67,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"_conj", &AliasOps::conj},
       {"as_strided", &AliasOps::as_strided},
       {"as_strided_copy", &AliasOps::as_strided_copy},
+      {"as_strided_scatter", &AliasOps::as_strided_scatter},
       {"t", &AliasOps::transpose_last},
       {"mT", &AliasOps::transpose_last},
       {"mH", &AliasOps::transpose_last},
@@ -404,6 +405,32 @@ AliasOps::Results AliasOps::as_strided_copy() {
   if (is_none(3)) of = self;
   const TensorId seen = step(of, "as_strided", {exprs(1), exprs(2), arg(3)}, call_.names.size());
   return one(copied("clone", seen, {MemoryFormat::Contiguous}));
+}
+
+/// What `self` would be after a write into as_strided of it: into the base, of which it may be a
+/// part.
+AliasOps::Results AliasOps::as_strided_scatter() {
+  const TensorId self = tensor(0);
+  const bool from_self = is_none(4);
+  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  const ViewStep seen{"as_strided", {exprs(2), exprs(3), arg(4)}};
+  ValueId source = builder_.read(tensor(1));
+  Graph& graph = builder_.graph();
+  if (graph.type(source).shape != exprs(2))
+    throw BuildError{builder_.error_at(call_, "src has another shape than size says")};
+  if (graph.type(source).dtype != type().dtype)
+    source = builder_.call_op("_to_copy", {source, type().dtype}, call_);
+  const ValueId before = builder_.read(from_self ? self : root);
+  ValueId value = builder_.updated(before, {seen}, source, call_);
+  if (!from_self) {
+    for (const ViewStep& step : builder_.chain(self)) {
+      std::vector<Arg> args = {value};
+      args.insert(args.end(), step.args.begin(), step.args.end());
+      value = builder_.call_op(step.op, std::move(args), call_);
+    }
+  }
+  builder_.check_expected(graph.type(value), call_, 0);
+  return one(builder_.result(value));
 }
 
 }  // namespace coil

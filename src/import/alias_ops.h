@@ -53,6 +53,7 @@ class AliasOps {
   Results conj();
   Results as_strided();
   Results as_strided_copy();
+  Results as_strided_scatter();
 
   // alias_dims.cpp: rows that choose or reorder dims
   Results transpose();
