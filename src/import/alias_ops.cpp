@@ -387,9 +387,17 @@ AliasOps::Results AliasOps::conj() {
   return one(copied("conj_physical", tensor(0), {}));
 }
 
+/// The whole memory of a tensor; its elements are what as_strided counts.
+TensorId AliasOps::memory_of(TensorId self) {
+  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  if (builder_.type(root).dtype != builder_.type(self).dtype)
+    throw BuildError{builder_.error_at(call_, "a view of another dtype is not supported here")};
+  return root;
+}
+
 AliasOps::Results AliasOps::as_strided() {
   const TensorId self = tensor(0);
-  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  const TensorId root = memory_of(self);
   const bool is_whole = builder_.chain(self).empty();
   if (is_none(3) && !is_whole)
     throw BuildError{builder_.error_at(call_, "as_strided of a view needs its storage_offset")};
@@ -401,8 +409,7 @@ AliasOps::Results AliasOps::as_strided() {
 /// A copy of what as_strided sees in the base, which the view that it is called on need not hold.
 AliasOps::Results AliasOps::as_strided_copy() {
   const TensorId self = tensor(0);
-  TensorId of = builder_.base(builder_.base_of(self)).root;
-  if (is_none(3)) of = self;
+  const TensorId of = is_none(3) ? self : memory_of(self);
   const TensorId seen = step(of, "as_strided", {exprs(1), exprs(2), arg(3)}, call_.names.size());
   return one(copied("clone", seen, {MemoryFormat::Contiguous}));
 }
@@ -412,7 +419,7 @@ AliasOps::Results AliasOps::as_strided_copy() {
 AliasOps::Results AliasOps::as_strided_scatter() {
   const TensorId self = tensor(0);
   const bool from_self = is_none(4);
-  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  const TensorId of = from_self ? self : memory_of(self);
   const ViewStep seen{"as_strided", {exprs(2), exprs(3), arg(4)}};
   ValueId source = builder_.read(tensor(1));
   Graph& graph = builder_.graph();
@@ -420,7 +427,7 @@ AliasOps::Results AliasOps::as_strided_scatter() {
     throw BuildError{builder_.error_at(call_, "src has another shape than size says")};
   if (graph.type(source).dtype != type().dtype)
     source = builder_.call_op("_to_copy", {source, type().dtype}, call_);
-  const ValueId before = builder_.read(from_self ? self : root);
+  const ValueId before = builder_.read(of);
   ValueId value = builder_.updated(before, {seen}, source, call_);
   if (!from_self) {
     for (const ViewStep& step : builder_.chain(self)) {

@@ -51,6 +51,7 @@ class AliasOps {
   Results real();
   Results imag();
   Results conj();
+  TensorId memory_of(TensorId self);
   Results as_strided();
   Results as_strided_copy();
   Results as_strided_scatter();
