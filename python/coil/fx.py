@@ -43,8 +43,12 @@ MEMORY_FORMATS = {
     torch.channels_last_3d: 3,
     torch.preserve_format: 4,
 }
-# Views that count in the memory of their base.
-RESTRIDING = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_copy.default)
+# What counts in the memory of the base, and where its size is; stride and storage_offset follow.
+RESTRIDING = {
+    torch.ops.aten.as_strided.default: 1,
+    torch.ops.aten.as_strided_copy.default: 1,
+    torch.ops.aten.as_strided_scatter.default: 2,
+}
 STRIDED = 7
 OTHER_LAYOUT = 1
 
@@ -217,7 +221,7 @@ class GraphWriter:
         value, args = node.meta.get("val"), node.args
         self.names[node] = node.name
         if node.target in RESTRIDING:
-            args = (*args[:3], self.offset_in_base(node))
+            args = (*args[: RESTRIDING[node.target] + 2], self.offset_in_base(node))
         if isinstance(value, (tuple, list)):
             parts = part_names(node, len(value))
             outputs = [self.define(name, part) for name, part in zip(parts, value)]
@@ -354,7 +358,8 @@ def base_of(node):
 
 def offset_from(node):
     """Where an as_strided begins, from the first element of its base."""
-    base, given = base_of(node), node.args[3] if len(node.args) > 3 else None
+    at = RESTRIDING[node.target] + 2
+    base, given = base_of(node), node.args[at] if len(node.args) > at else None
     start = base.meta["val"].storage_offset()
     if isinstance(given, Node):
         if isinstance(start, int) and start == 0:
@@ -374,7 +379,8 @@ def memories(module):
     for node in module.graph.nodes:
         if node.target not in RESTRIDING or base_of(node).op != "placeholder":
             continue
-        sizes, strides = (concrete(x) for x in node.args[1:3])
+        at = RESTRIDING[node.target]
+        sizes, strides = (concrete(x) for x in node.args[at : at + 2])
         start = offset_from(node)
         if sizes is not None and strides is not None and isinstance(start, int) and 0 not in sizes:
             reaches.setdefault(base_of(node), []).append((start, start + span_of(sizes, strides)))

@@ -67,6 +67,7 @@ const AliasOps::Row* AliasOps::find(std::string_view op) {
       {"_conj", &AliasOps::conj},
       {"as_strided", &AliasOps::as_strided},
       {"as_strided_copy", &AliasOps::as_strided_copy},
+      {"as_strided_scatter", &AliasOps::as_strided_scatter},
       {"t", &AliasOps::transpose_last},
       {"mT", &AliasOps::transpose_last},
       {"mH", &AliasOps::transpose_last},
@@ -386,9 +387,17 @@ AliasOps::Results AliasOps::conj() {
   return one(copied("conj_physical", tensor(0), {}));
 }
 
+/// The whole memory of a tensor; its elements are what as_strided counts.
+TensorId AliasOps::memory_of(TensorId self) {
+  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  if (builder_.type(root).dtype != builder_.type(self).dtype)
+    throw BuildError{builder_.error_at(call_, "a view of another dtype is not supported here")};
+  return root;
+}
+
 AliasOps::Results AliasOps::as_strided() {
   const TensorId self = tensor(0);
-  const TensorId root = builder_.base(builder_.base_of(self)).root;
+  const TensorId root = memory_of(self);
   const bool is_whole = builder_.chain(self).empty();
   if (is_none(3) && !is_whole)
     throw BuildError{builder_.error_at(call_, "as_strided of a view needs its storage_offset")};
@@ -400,10 +409,35 @@ AliasOps::Results AliasOps::as_strided() {
 /// A copy of what as_strided sees in the base, which the view that it is called on need not hold.
 AliasOps::Results AliasOps::as_strided_copy() {
   const TensorId self = tensor(0);
-  TensorId of = builder_.base(builder_.base_of(self)).root;
-  if (is_none(3)) of = self;
+  const TensorId of = is_none(3) ? self : memory_of(self);
   const TensorId seen = step(of, "as_strided", {exprs(1), exprs(2), arg(3)}, call_.names.size());
   return one(copied("clone", seen, {MemoryFormat::Contiguous}));
+}
+
+/// What `self` would be after a write into as_strided of it: into the base, of which it may be a
+/// part.
+AliasOps::Results AliasOps::as_strided_scatter() {
+  const TensorId self = tensor(0);
+  const bool from_self = is_none(4);
+  const TensorId of = from_self ? self : memory_of(self);
+  const ViewStep seen{"as_strided", {exprs(2), exprs(3), arg(4)}};
+  ValueId source = builder_.read(tensor(1));
+  Graph& graph = builder_.graph();
+  if (graph.type(source).shape != exprs(2))
+    throw BuildError{builder_.error_at(call_, "src has another shape than size says")};
+  if (graph.type(source).dtype != type().dtype)
+    source = builder_.call_op("_to_copy", {source, type().dtype}, call_);
+  const ValueId before = builder_.read(of);
+  ValueId value = builder_.updated(before, {seen}, source, call_);
+  if (!from_self) {
+    for (const ViewStep& step : builder_.chain(self)) {
+      std::vector<Arg> args = {value};
+      args.insert(args.end(), step.args.begin(), step.args.end());
+      value = builder_.call_op(step.op, std::move(args), call_);
+    }
+  }
+  builder_.check_expected(graph.type(value), call_, 0);
+  return one(builder_.result(value));
 }
 
 }  // namespace coil

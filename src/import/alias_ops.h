@@ -51,8 +51,10 @@ class AliasOps {
   Results real();
   Results imag();
   Results conj();
+  TensorId memory_of(TensorId self);
   Results as_strided();
   Results as_strided_copy();
+  Results as_strided_scatter();
 
   // alias_dims.cpp: rows that choose or reorder dims
   Results transpose();

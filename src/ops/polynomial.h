@@ -30,21 +30,43 @@ template <std::floating_point T>
 T chebyshev(T x, T n, T second) {
   return three_term(n, second, [x](T, T last, T before) { return (x + x) * last - before; });
 }
+
+/// Whether eager has the polynomial of degree n > `low` from the angle whose cosine x is: there the
+/// recurrence does not grow, and would take n steps. (Abramowitz and Stegun, 22.3.15 and 22.3.16.)
+template <std::floating_point T>
+bool by_angle(T x, T n, T low) {
+  return std::abs(x) <= 1 && std::trunc(n) > low && n < T(0x1p63);
+}
+/// 1, or for -1 to an odd power -1.
+template <std::floating_point T>
+T sign_at_end(T x, T n) {
+  return x > 0 || std::trunc(n / 2) * 2 == std::trunc(n) ? T(1) : T(-1);
+}
 template <std::floating_point T>
 T chebyshev_t(T x, T n) {
-  return chebyshev(x, n, x);
+  if (!by_angle(x, n, T(6))) return chebyshev(x, n, x);
+  return std::abs(x) == 1 ? sign_at_end(x, n) : std::cos(std::trunc(n) * std::acos(x));
 }
 template <std::floating_point T>
 T chebyshev_u(T x, T n) {
-  return chebyshev(x, n, x + x);
+  if (!by_angle(x, n, T(8))) return chebyshev(x, n, x + x);
+  const T next = std::trunc(n) + 1, angle = std::acos(x);
+  if (std::abs(x) == 1) return sign_at_end(x, n) * next;
+  return std::sin(next * angle) / std::sin(angle);
 }
 template <std::floating_point T>
 T chebyshev_v(T x, T n) {
-  return chebyshev(x, n, x + x - 1);
+  if (!by_angle(x, n, T(8))) return chebyshev(x, n, x + x - 1);
+  const T degree = std::trunc(n), angle = std::acos(x);
+  if (std::abs(x) == 1) return x > 0 ? T(1) : sign_at_end(x, n) * (degree + degree + 1);
+  return std::cos((degree + T(0.5)) * angle) / std::cos(angle / 2);
 }
 template <std::floating_point T>
 T chebyshev_w(T x, T n) {
-  return chebyshev(x, n, x + x + 1);
+  if (!by_angle(x, n, T(8))) return chebyshev(x, n, x + x + 1);
+  const T degree = std::trunc(n), angle = std::acos(x);
+  if (std::abs(x) == 1) return x > 0 ? degree + degree + 1 : sign_at_end(x, n);
+  return std::sin((degree + T(0.5)) * angle) / std::sin(angle / 2);
 }
 
 /// From this degree on the values of Hermite's polynomials are taken not to fit the type.

@@ -48,7 +48,13 @@ Error unsupported_error(const Problems& problems) {
 bool makes_nothing(Graph& graph, const Node& node, const std::vector<Type>& results) {
   if (is_view_op(node.op) || is_own_op(node.op) || ops::is_random(node.op)) return false;
   if (!node.subgraphs.empty() || results.empty()) return false;
-  const auto is_nothing = [&](const Type& t) { return t.is_tensor() && known_empty(graph, t); };
+  // A size that the data says is the op's to define.
+  const auto is_data = [&](sym::Expr e) {
+    return graph.syms->kind(e) == sym::Kind::Var && graph.syms->var(e).role == sym::Role::Value;
+  };
+  const auto is_nothing = [&](const Type& t) {
+    return t.is_tensor() && known_empty(graph, t) && std::ranges::none_of(t.shape, is_data);
+  };
   bool all = true, any = false;
   each_value(node.args, [&](ValueId v) {
     any = true;

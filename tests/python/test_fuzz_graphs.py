@@ -240,6 +240,12 @@ FOUND_OPS = [
     *[(f"linalg_{op}.default", torch.empty(3, 4, 0, dtype=torch.bfloat16)) for op in ("svdvals", "lu_factor_ex")],
     ("linalg_eigvalsh.default", torch.empty(0, 2, 2, dtype=torch.int64)),
     ("addr.default", torch.ones(2, 3, dtype=BOOL), randoms(2), randoms(3, dtype=torch.float64)),
+    # A degree that no recurrence reaches.
+    *[(f"special_{shifted}chebyshev_polynomial_{kind}.default", torch.tensor([0.5, -1, 1, 0.25, -0.75, 0, 2], dtype=a)[:, None], torch.tensor([-1.0, 0, 5, 9, 10, 2**20 + 1, 2**55, INF], dtype=a)[:last])
+      for shifted in ("", "shifted_") for kind in "tuvw" for a, last in ((torch.float32, 5), (torch.float64, 5))],
+    *[(f"special_chebyshev_polynomial_{kind}.n_scalar", torch.tensor([0.5, -1, 1, 0.25, -0.75, 0], dtype=torch.float64), n)
+      for kind in "tuvw" for n in (2**12 + 1, 2**12)],
+    *[(f"special_chebyshev_polynomial_{kind}.n_scalar", torch.tensor([-1.0, 1.0]), 2**40) for kind in "tuvw"],
     *[("fft_rfftfreq.default", n, 0.5) for n in (-1, -2, -3, 0, 1)],
     # Statistics are those of the samples' channels, on average.
     *[("instance_norm.default", randoms(3, 2, *more).transpose(0, 1), randoms(3), None, randoms(3), randoms(3).abs(), True, 0.3, 1e-5, True)

@@ -49,6 +49,35 @@ def test_like_eager():
     assert not wrong, "\n".join(wrong)
 
 
+def chained(source, *steps, others=()):
+    """Each step on the result of the one before, the first on `source`; all results."""
+    made = [Step(op, [Ref(i - 1) if i else Ref(~0), *args], {}, 1) for i, (op, *args) in enumerate(steps)]
+    return Program([source, *others], made, [Ref(i) for i in range(len(made))])
+
+
+def scattered(source, size, stride, offset, *before):
+    """as_strided_scatter of a view counts in the memory around it."""
+    new = Source.of(torch.tensor([50.0, 60.0]))
+    return chained(source, *before, ("as_strided_scatter.default", Ref(~1), size, stride, offset), others=[new])
+
+
+ROW = window((6,), (1,), 0)
+SCATTERS = [
+    scattered(ROW, [2], [1], 2, ("slice.Tensor", 0, 1, 5)),
+    scattered(ROW, [2], [1], 0, ("slice.Tensor", 0, 1, 5)),
+    scattered(ROW, [2], [1], None, ("slice.Tensor", 0, 1, 5)),
+    scattered(ROW, [2], [3], 2, ("neg.default",)),
+    scattered(window((6,), (1,), 4), [2], [1], 5),
+    *[scattered(GAPS, [2], [4], offset) for offset in (0, 5, 6, None)],
+]
+
+
+def test_scatter():
+    verdicts = fuzz_run.check_batch(SCATTERS)
+    wrong = [f"{v}\n{script(p)}" for p, v in zip(SCATTERS, verdicts) if v.kind != "ok"]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_of_a_view():
     steps = [Step("select.int", [Ref(~0), 1, 1], {}, 1), Step("as_strided.default", [Ref(0), [5], [2], None], {}, 1),
              Step("zero_.default", [Ref(1)], {}, 1)]

@@ -185,7 +185,10 @@ void Callable::read_args(const nb::list& args, std::vector<Value>& out) const {
 
 void Callable::widen(const InputMemory& memory, PyObject* arg, Tensor& t) const {
   const std::string& name = compilation_->program.inputs.at(memory.input).name;
-  if (t.shape != memory.shape || t.strides != memory.strides) {
+  bool fits = t.shape == memory.shape && t.strides.size() == memory.strides.size();
+  for (std::size_t d = 0; fits && d < t.shape.size(); ++d)
+    fits = t.shape[d] < 2 || t.strides[d] == memory.strides[d];
+  if (!fits) {
     const auto list = [](const std::vector<i64>& sizes) {
       return join(sizes, ", ", [](i64 n) { return std::to_string(n); });
     };

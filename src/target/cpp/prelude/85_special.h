@@ -40,26 +40,64 @@ COIL_INLINE V three_term(V n, V second, Step step) {
   }
   return where(valid, last, zero);
 }
-template <class V>
-COIL_INLINE V chebyshev(V x, V n, V second) {
-  return three_term(n, second,
-                    [=](V, V last, V before) { return sub(mul(add(x, x), last), before); });
+/// Chebyshev's polynomials. Within -1..1 those of a degree above `low` are `closed`, of the degree
+/// and of the angle whose cosine x is, at whose ends they are `end`, of the degree and its sign
+/// there.
+template <class V, class Closed, class End>
+COIL_INLINE V chebyshev(V x, V n, V second, elem<V> low, Closed closed, End end) {
+  using T = elem<V>;
+  const V one = like<V>(T(1)), zero = like<V>(T(0));
+  V degree = trunc(n);
+  auto direct =
+      bit_and(bit_and(le(abs(x), one), gt(degree, like<V>(low))), lt(n, like<V>(T(0x1p63))));
+  V p = three_term(where(direct, zero, n), second,
+                   [=](V, V last, V before) { return sub(mul(add(x, x), last), before); });
+  if (!any(direct)) return p;
+  auto is_even = eq(mul(trunc(mul(degree, like<V>(T(0.5)))), like<V>(T(2))), degree);
+  V sign = where(gt(x, zero), one, where(is_even, one, like<V>(T(-1))));
+  V at_end = end(degree, sign);
+  V inside = closed(degree, acos(x));
+  return where(direct, where(eq(abs(x), one), at_end, inside), p);
 }
 template <class V>
 COIL_INLINE V chebyshev_t(V x, V n) {
-  return chebyshev(x, n, x);
+  return chebyshev(
+      x, n, x, 6, [](V degree, V angle) { return cos(mul(degree, angle)); },
+      [](V, V sign) { return sign; });
 }
 template <class V>
 COIL_INLINE V chebyshev_u(V x, V n) {
-  return chebyshev(x, n, add(x, x));
+  const V one = like<V>(elem<V>(1));
+  return chebyshev(
+      x, n, add(x, x), 8,
+      [=](V degree, V angle) { return div(sin(mul(add(degree, one), angle)), sin(angle)); },
+      [=](V degree, V sign) { return mul(sign, add(degree, one)); });
 }
 template <class V>
 COIL_INLINE V chebyshev_v(V x, V n) {
-  return chebyshev(x, n, sub(add(x, x), like<V>(elem<V>(1))));
+  const V one = like<V>(elem<V>(1)), half = like<V>(elem<V>(0.5));
+  return chebyshev(
+      x, n, sub(add(x, x), one), 8,
+      [=](V degree, V angle) {
+        return div(cos(mul(add(degree, half), angle)), cos(mul(angle, half)));
+      },
+      [=](V degree, V sign) {
+        V both = mul(sign, add(add(degree, degree), one));
+        return where(gt(x, like<V>(elem<V>(0))), one, both);
+      });
 }
 template <class V>
 COIL_INLINE V chebyshev_w(V x, V n) {
-  return chebyshev(x, n, add(add(x, x), like<V>(elem<V>(1))));
+  const V one = like<V>(elem<V>(1)), half = like<V>(elem<V>(0.5));
+  return chebyshev(
+      x, n, add(add(x, x), one), 8,
+      [=](V degree, V angle) {
+        return div(sin(mul(add(degree, half), angle)), sin(mul(angle, half)));
+      },
+      [=](V degree, V sign) {
+        V both = add(add(degree, degree), one);
+        return where(gt(x, like<V>(elem<V>(0))), both, sign);
+      });
 }
 /// Hermite's polynomials: NaN above the degree from which no value is finite.
 template <class V, class Step>
