@@ -19,9 +19,9 @@ def outcome(function, args, backend, **options):
 
 
 def cause(problem):
-    """What was said first, by whom: torch wraps it in an error that names the backend."""
+    """What was said first, by whom and not of where: torch wraps it in an error that names the backend."""
     problem = getattr(problem, "inner_exception", None) or problem
-    text = f"{type(problem).__name__} {problem}".strip()
+    text = f"{type(problem).__name__} {problem}".split("from user code")[0].strip()
     return re.sub("(maximum recursion depth exceeded).*", r"\1", text)  # in what, is chance
 
 
