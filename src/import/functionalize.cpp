@@ -165,6 +165,8 @@ void FunctionalBuilder::write(TensorId tensor, ValueId value, const ImportCall& 
     value = call_op("_to_copy", {value, target.dtype}, call);
   if (graph_.type(value).shape != target.shape)
     value = call_op("expand", {value, target.shape}, call);
+  if (const TensorId bytes = nearest_bytes(tensor); bytes.valid())
+    return write_bytes(tensor, bytes, value, call);
   Base& base = bases_[tensors_[tensor].base];
   std::vector<ViewStep> steps = chain(tensor);
   const bool has_layout = graph_.type(value).strides == target.strides;
@@ -183,6 +185,29 @@ void FunctionalBuilder::write(TensorId tensor, ValueId value, const ImportCall& 
   if (!has_layout) return;
   tensors_[tensor].value = value;
   tensors_[tensor].version = base.version;
+}
+
+TensorId FunctionalBuilder::nearest_bytes(TensorId tensor) const {
+  while (tensor.valid() && tensors_[tensor].step.op != "view.dtype")
+    tensor = tensors_[tensor].parent;
+  return tensor;
+}
+
+void FunctionalBuilder::write_bytes(TensorId tensor, TensorId bytes, ValueId value,
+                                    const ImportCall& call) {
+  std::vector<ViewStep> steps = chain(tensor);
+  steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(chain(bytes).size()));
+  if (!steps.empty()) {
+    Node node;
+    node.op = "update";
+    node.args = {read(bytes), value};
+    node.view = std::move(steps);
+    const std::string name = fresh_name(tensors_[bytes].name);
+    value = append_named(std::move(node), {tensors_[bytes].type}, {name}, call.loc).at(0);
+  }
+  const TensorId parent = tensors_[bytes].parent;
+  value = call_op("clone", {value, MemoryFormat::Contiguous}, call);
+  write(parent, call_op("view.dtype", {value, tensors_[parent].type.dtype}, call), call);
 }
 
 Arg FunctionalBuilder::read_arg(const ImportArg& arg) {

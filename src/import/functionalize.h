@@ -133,6 +133,11 @@ class FunctionalBuilder {
   /// like.
   void rebind(TensorId tensor, const std::function<TensorId(TensorId)>& make);
   std::vector<ViewStep> chain(TensorId tensor) const;
+  /// The nearest tensor above, or this one, that is its parent's bytes as another dtype.
+  TensorId nearest_bytes(TensorId tensor) const;
+  /// Writes to `tensor`, a view of `bytes`: the parent of that gets the bytes back in its own
+  /// dtype.
+  void write_bytes(TensorId tensor, TensorId bytes, ValueId value, const ImportCall& call);
   std::vector<ImportValue> plain_call(const ImportCall& call);
   ValueId call_op(const std::string& op, std::vector<Arg> args, const ImportCall& call);
   Arg read_arg(const ImportArg& arg);
