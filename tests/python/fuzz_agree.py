@@ -28,6 +28,7 @@ EXACT = {
     "max_pool2d_with_indices", "max_pool3d_with_indices", "threshold_backward", "pixel_shuffle",
     "pixel_unshuffle", "channel_shuffle", "im2col", "unfold", "diag", "diag_embed", "diagflat", "block_diag",
     "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
+    "fft_fftshift", "fft_ifftshift",
 }
 # Of these, the ones that are not correctly rounded of complex numbers.
 ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal", "square", "abs", "absolute", "sign", "sgn"}
