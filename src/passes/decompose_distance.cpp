@@ -66,7 +66,16 @@ Pairs pairs_of(Composite& c, ValueId rows) {
   return p;
 }
 
-Values pdist(Composite& c) { return {norm_of(c, pairs_of(c, c.self()).difference)}; }
+/// Without a number in them, rows are of any dtype: no pairs, or distances of 0.
+Values pdist(Composite& c) {
+  const ValueId rows = c.self();
+  if (c.ndim(rows) == 2 &&
+      (c.is(c.size(rows, 0), 0) || c.is(c.size(rows, 0), 1) || c.is(c.size(rows, 1), 0))) {
+    const sym::Expr count = c.size(rows, 0), others = c.syms.sub(count, c.n(1));
+    return {c.filled({c.syms.floordiv(c.syms.mul(count, others), c.n(2))}, 0, c.dtype(rows))};
+  }
+  return {norm_of(c, pairs_of(c, rows).difference)};
+}
 
 Values pdist_backward(Composite& c) {
   const ValueId rows = c.tensor("self");

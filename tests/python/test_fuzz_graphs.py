@@ -275,6 +275,8 @@ FOUND_OPS = [
     *[(f"{op}.default", x, *sizes) for x in (randoms(2, 4, 3).mT, randoms(1, 4, 3).mT, randoms(2, 3, 4), randoms(4, 3).t())
       for op, *sizes in (("adaptive_max_pool1d", [2]), ("adaptive_avg_pool1d", [2]), ("adaptive_avg_pool1d", [1]), ("avg_pool1d", [2]),
                          ("max_pool1d", [2]), ("max_pool1d_with_indices", [2]))],
+    *[("_pdist_forward.default", torch.ones(shape).to(dtype), 2.0) for shape in ((1, 3), (0, 2), (3, 0))
+      for dtype in (BOOL, torch.int32, torch.float32)],
     # The norm of one number is its size, of any order but 0.
     *[("linalg_vector_norm.default", x, order, [1]) for x in (randoms(4, 1) * 1e25, POINTS[:, None])
       for order in (0.0, 1e-5, 2.0, -2.5)],
@@ -363,6 +365,15 @@ def filled_pool(op):
     return Program([Source.of(randoms(2, 4, 3).mT)], steps, [Ref(0)])
 
 
+def written_bytes(dtype):
+    """A write through a tensor of another dtype shows in the tensor whose bytes it is, and in their other views."""
+    source = Source(randoms(40), (3, 8), (12, 1), 2)
+    steps = [
+        Step("view.dtype", [Ref(~0), dtype], {}, 1), Step("slice.Tensor", [Ref(0), 1, 1, 3], {}, 1), Step("t.default", [Ref(~0)], {}, 1),
+        Step("fill_.Scalar", [Ref(1), 5], {}, 1), Step("add.Tensor", [Ref(~0), Ref(~0)], {}, 1), Step("zero_.default", [Ref(0)], {}, 1)]
+    return Program([source], steps, [Ref(0), Ref(1), Ref(2), Ref(4)])
+
+
 def filled_view_of_nothing():
     nothing = Source(torch.empty(0), (0, 1, 1), (16, 8, 1))
     steps = [Step("unflatten.int", [Ref(~0), 1, [1, 1, 1]], {}, 1), Step("fill_.Scalar", [Ref(0), -1.5], {}, 1)]
@@ -380,6 +391,7 @@ def test_differences_that_were_found():
     programs += [einsum_of_one(equation) for equation in ("ij->ji", "b a", "ij->i")]
     programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
     programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
+    programs += [written_bytes(dtype) for dtype in (torch.float64, torch.int32, torch.int16)]
     programs += [filled_pool(f"{op}_pool1d{more}") for op, more in (
         ("adaptive_max", ""), ("adaptive_avg", ""), ("avg", ""), ("max", ""), ("max", "_with_indices"))]
     text, verdicts = failures(programs)
