@@ -171,7 +171,7 @@ WriteOps::Results WriteOps::copy() {
   const TensorId self = tensor(0);
   if (const Arg* number = std::get_if<Arg>(&call_.args.at(1)))
     builder_.write(self, filled(builder_.type(self), *number), call_);
-  else
+  else if (tensor(1) != self)  // of itself nothing is copied, nor made a 1 that is true
     builder_.write(self, builder_.read(tensor(1)), call_);
   return {self};
 }

@@ -489,6 +489,9 @@ def is_defined(name, given):
         by = given[0][1]
         is_complex = any(x.is_complex() for x in tensors)
         return not is_complex or bool((by != 0).all() if isinstance(by, torch.Tensor) else by != 0)
+    if packet == "lu_unpack":  # rows that are not there are swapped unasked
+        pivots, rows = given[0][1], given[0][0].shape[-2:-1]
+        return pivots.numel() == 0 or bool(pivots.min() >= 1 and pivots.max() <= rows.numel())
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))

@@ -37,6 +37,8 @@ PROGRAMS = [
     written(FLOATS, ("view.dtype", -1, torch.int32), ("select.int", 0, 1, 2), ("zero_.default", 1)),
     written(FLOATS.t(), ("view.dtype", -1, torch.int32), ("slice.Tensor", 0, 0, 1, 4, 2), ("fill_.Scalar", 1, 7)),
     written(FLOATS, ("slice.Tensor", -1, 1, 1, 3), ("view.dtype", 0, torch.int32), ("bitwise_not_.default", 1)),
+    # of a tensor to itself, which is none
+    written(BYTES, ("view.dtype", -1, torch.bool), ("copy_.default", 0, Ref(0))),
     # of smaller ones, and of larger
     written(FLOATS, ("view.dtype", -1, torch.uint8), ("chunk.default", 0, 2, 1), ("add_.Scalar", 2, 1)),
     written(FLOATS[1:], ("view.dtype", -1, torch.float64), ("neg_.default", 0)),
