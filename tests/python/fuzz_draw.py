@@ -7,7 +7,7 @@ import math
 import random
 
 import torch
-from fuzz_agree import EPS, SPREADING, same_bits
+from fuzz_agree import EPS, SPREADING, copied, same_bits
 from fuzz_program import Program, Ref, Source, Step, map_refs, overload, replay, results_of
 
 from coil import _coil
@@ -561,16 +561,10 @@ def changes_operands(name, given):
     """Whether the op writes to what its schema says that it reads (cov does so to a single observation)."""
     if kind_of(name) != "other":
         return False
-    copies = clones(given[0]), {k: clones(v) for k, v in given[1].items()}
+    copies = copied(given[0]), {k: copied(v) for k, v in given[1].items()}
     overload(name)(*copies[0], **copies[1])
     before, after = (results_of([*args, *kwargs.values()]) for args, kwargs in (given, copies))
     return not all(same_bits(a, b) for a, b in zip(before, after))
-
-
-def clones(tree):
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(clones(x) for x in tree)
-    return tree.clone() if isinstance(tree, torch.Tensor) else tree
 
 
 def meet_partly(a, b):
