@@ -30,6 +30,7 @@ COMPLEX = ["complex64", "complex128"]  # where --dtypes asks for them
 SECONDS_A_PAIR = {False: 120, True: 1800}
 WANTED = {True: 0.97, False: 0.95}  # with fullgraph, and of the rest without
 REASONS = 8  # different ones that a row keeps
+ON_ALL = " (the first sample, and every one where coil fails one)"
 NO_GRADIENT = "no result has a gradient"
 # Those whose gradient says which of several equal elements was taken: they get different ones.
 SORTS = {"sort", "msort"}
@@ -153,7 +154,7 @@ def unique(op, results, like):
 
 def is_as_near(op, call, sample, results):
     """Whether the second of two lists of results is at most twice as far from a run in float64 as the
-    first, eager's."""
+    first, eager's; where eager's overflows and float64 does not, whether it is close to that."""
     import torch
 
     like = results[0]
@@ -167,9 +168,14 @@ def is_as_near(op, call, sample, results):
             if not torch.equal(e, f):
                 return False
             continue
-        if e.shape != x.shape or not torch.equal(torch.isfinite(e), torch.isfinite(f)):
+        if e.shape != x.shape:
             return False
-        if not distance(f, x) <= 2 * distance(e, x) + 1e-12:
+        lost = ~torch.isfinite(e) & torch.isfinite(f) & torch.isfinite(x)
+        rtol, atol = tolerance(op, e.dtype, e.dtype)
+        if not torch.allclose(f[lost].to(x.dtype), x[lost], rtol=rtol, atol=atol):
+            return False
+        e, f, x = e[~lost], f[~lost], x[~lost]
+        if not torch.equal(torch.isfinite(e), torch.isfinite(f)) or not distance(f, x) <= 2 * distance(e, x) + 1e-12:
             return False
     return True
 
@@ -396,47 +402,72 @@ def supports(op, dtype, backward):
     return dtype in op.supported_dtypes("cpu")
 
 
-def all_tasks(args):
-    """Of both backends: what eager does is what coil is measured by."""
+def known_pairs(args):
+    """(op, dtype, backward) of what torch's database has."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     for backward in (p == "backward" for p in args.passes if p != "rest"):
-        for backend in args.backends:
-            for dtype in args.dtypes:
-                for op in op_db:
-                    name = name_of(op)
-                    if args.only and not re.search(args.only, name):
-                        continue
-                    if supports(op, dtype, backward):
-                        yield {"op": name, "dtype": dtype, "backend": backend, "full": args.full,
-                               "backward": backward, "fullgraph": True}
+        for dtype in args.dtypes:
+            for op in op_db:
+                if re.search(args.only, name_of(op)) and supports(op, dtype, backward):
+                    yield name_of(op), dtype, backward
 
 
-def rest_tasks(args, known):
-    """Of the pairs that eager does not pass as one graph, as far as these are known."""
-    for row in known.values():
-        op, dtype, backend, full, backward, fullgraph = key_of(row)
-        if backend != "eager" or not fullgraph or full != args.full or not row["reason"]:
-            continue
-        if dtype not in args.dtypes or (args.only and not re.search(args.only, op)):
-            continue
-        for backend in args.backends:
-            yield {"op": op, "dtype": dtype, "backend": backend, "full": full,
-                   "backward": backward, "fullgraph": False}
+def pairs_of_the_rest(args):
+    """Those that eager does not pass as one graph, as far as they are known."""
+    rows = eager_rows(worker_pool.read_store(args.store, key_of), args.full)
+    for (op, dtype, backward, fullgraph), row in rows.items():
+        if fullgraph and row["reason"] and dtype in args.dtypes and re.search(args.only, op):
+            yield op, dtype, backward
+
+
+def eager_rows(rows, full):
+    """What eager does, by (op, dtype, backward, fullgraph): of all samples, where they were asked for and run."""
+    found = {}
+    for row in sorted(rows.values(), key=lambda row: row["full"]):
+        op, dtype, backend, row_full, *kind = key_of(row)
+        if backend == "eager" and row_full <= full:
+            found[op, dtype, *kind] = row
+    return found
+
+
+def run_pairs(pool, args, pairs, known, *, fullgraph):
+    """Coil on all samples, or the first; eager, which says what coil is measured by, on the first, and on all
+    of a pair where one of coil's fails."""
+
+    def run(backend, full, pairs):
+        tasks = [
+            {"op": op, "dtype": dtype, "backend": backend, "full": full, "backward": backward, "fullgraph": fullgraph}
+            for op, dtype, backward in pairs
+        ]
+        pool.run([t for t in tasks if key_of(t) not in known])
+
+    pairs = list(pairs)
+    for backend in args.backends:
+        run(backend, args.full and backend == "coil", pairs)
+    if args.full and "eager" in args.backends:
+        rows = worker_pool.read_store(args.store, key_of)
+
+        def fails(pair, backend, full):
+            op, dtype, backward = pair
+            return rows.get((op, dtype, backend, full, backward, fullgraph), {"reason": ""})["reason"] != ""
+
+        run("eager", True, [p for p in pairs if fails(p, "coil", True) and not fails(p, "eager", False)])
 
 
 def report(rows, full):
     """docs/op_coverage.md of these results."""
     import torch
 
+    samples = "every sample" if full else "the first sample"
     out = [
         "# Op coverage",
         "",
         f"PyTorch {torch.__version__.split('+')[0]}'s op database through "
         '`torch.compile(fullgraph=True, backend="coil")` on a CPU, '
-        f"{'every sample' if full else 'the first sample'} of each (op, dtype) pair, beside "
-        '`backend="eager"` in the same harness. "Backward" is the first sample with a gradient: the results, and '
-        "the gradients of a random sum of them. Written by `scripts/op_coverage.py`.",
+        f"{samples} of each (op, dtype) pair, beside "
+        f'`backend="eager"` in the same harness{ON_ALL if full else ""}. "Backward" is {samples} with a gradient: '
+        "the results, and the gradients of a random sum of them. Written by `scripts/op_coverage.py`.",
     ]
     lines, failures = table(rows, full, fullgraph=True)
     out += lines
@@ -469,10 +500,9 @@ def table(rows, full, *, fullgraph):
 
 def count_dtype(rows, dtype, kind):
     """A line of the table, and coil's failures as (reason, op, where); `kind` is the rest of the key."""
-    _, backward, fullgraph = kind
-    eager, coil = (
-        {k[0]: r for k, r in rows.items() if k[1:] == (dtype, backend, *kind)} for backend in ("eager", "coil")
-    )
+    full, backward, fullgraph = kind
+    coil = {k[0]: r for k, r in rows.items() if k[1:] == (dtype, "coil", *kind)}
+    eager = {k[0]: r for k, r in eager_rows(rows, full).items() if k[1:] == (dtype, backward, fullgraph)}
     base = [op for op in coil if op in eager and not eager[op]["reason"]]
     if not base:
         return [], []
@@ -529,7 +559,7 @@ def main():
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES + COMPLEX)
     parser.add_argument("--backends", nargs="+", default=["eager", "coil"])
     parser.add_argument("--passes", nargs="+", default=PASSES, choices=PASSES)
-    parser.add_argument("--only", help="a pattern that names of ops must match")
+    parser.add_argument("--only", default="", help="a pattern that names of ops must match")
     parser.add_argument("--again", action="store_true", help="run coil's failures again")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--store", type=pathlib.Path, default=ROOT / "build/op_coverage.jsonl")
@@ -542,10 +572,9 @@ def main():
         known = {k: r for k, r in known.items() if not (k[2] == "coil" and r["reason"])}
     command = [sys.executable, __file__, "--worker"]
     pool = worker_pool.Pool(command, args.jobs, SECONDS_A_PAIR[args.full], args.store)
-    pool.run([t for t in all_tasks(args) if key_of(t) not in known])
+    run_pairs(pool, args, known_pairs(args), known, fullgraph=True)
     if "rest" in args.passes:
-        rows = worker_pool.read_store(args.store, key_of)
-        pool.run([t for t in rest_tasks(args, rows) if key_of(t) not in known])
+        run_pairs(pool, args, pairs_of_the_rest(args), known, fullgraph=False)
     args.report.write_text(report(worker_pool.read_store(args.store, key_of), args.full))
     return 0
 

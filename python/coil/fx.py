@@ -114,7 +114,8 @@ class Document:
         low = high = None
         if bounds is not None and bounds.is_int:
             low, high = (int(b) if b.is_Integer else None for b in (bounds.lower, bounds.upper))
-        if symbol in self.unbounded:
+        # What torch says of a size from another graph's data may be false as well.
+        if symbol in self.unbounded or symbol in self.bound:
             high = None
         self.ranges[name] = {"min_val": low, "max_val": high}
 

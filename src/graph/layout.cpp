@@ -93,10 +93,6 @@ bool is_dense_in_order(Graph& graph, const Type& type, std::span<const std::size
   return true;
 }
 
-bool has_no_elements(Graph& graph, const Type& type) {
-  return std::ranges::any_of(type.shape, [&](sym::Expr e) { return known_value(graph, e, 0); });
-}
-
 bool same_shape(const Type& type, std::span<const sym::Expr> shape) {
   return std::ranges::equal(type.shape, shape);
 }
@@ -106,7 +102,7 @@ bool same_shape(const Type& type, std::span<const sym::Expr> shape) {
 bool is_contiguous(Graph& graph, const Type& type) {
   std::vector<std::size_t> order(type.ndim());
   std::iota(order.rbegin(), order.rend(), std::size_t{0});
-  return has_no_elements(graph, type) || is_dense_in_order(graph, type, order);
+  return known_empty(graph, type) || is_dense_in_order(graph, type, order);
 }
 
 bool is_channels_last(Graph& graph, const Type& type) {
@@ -129,7 +125,7 @@ bool is_dense(Graph& graph, const Type& type) {
     }
     return false;
   };
-  if (has_no_elements(graph, type)) return true;
+  if (known_empty(graph, type)) return true;
   while (next()) {
   }
   return std::ranges::all_of(used, [](bool u) { return u; });
@@ -230,7 +226,7 @@ std::optional<Sizes> placed_view(Graph& graph, const Type& of, std::span<const s
 
 std::optional<Sizes> view_strides(Graph& graph, const Type& of, std::span<const sym::Expr> shape) {
   if (same_shape(of, shape)) return of.strides;
-  if (of.ndim() == 0 || has_no_elements(graph, of)) return contiguous_strides(*graph.syms, shape);
+  if (of.ndim() == 0 || known_empty(graph, of)) return contiguous_strides(*graph.syms, shape);
   if (std::optional<Sizes> strides = placed_view(graph, of, shape)) return strides;
   // Counts of symbolic elements may agree without a proof: complete_shape has made a check of it.
   if (is_contiguous(graph, of)) return contiguous_strides(*graph.syms, shape);

@@ -45,10 +45,13 @@ Access view_of(sym::Arena& syms, const Access& access, Exprs vars, Exprs extents
   return {access.buffer, std::move(vars), std::move(extents), std::move(index)};
 }
 
+bool is_empty(const sym::Arena& syms, std::span<const Expr> shape) {
+  return std::ranges::any_of(shape, [&](Expr size) { return syms.is_const(size, 0); });
+}
+
 Exprs unravel(sym::Arena& syms, Expr flat, std::span<const Expr> shape) {
   Exprs point(shape.size(), syms.constant(0));
-  const auto is_empty = [&](Expr size) { return syms.is_const(size, 0); };
-  if (std::ranges::any_of(shape, is_empty)) return point;  // of no element: nothing is divided by 0
+  if (is_empty(syms, shape)) return point;  // of no element: nothing is divided by 0
   Expr below = syms.constant(1);
   for (std::size_t k = shape.size(); k-- > 0;) {
     point[k] = syms.floordiv(flat, below);
@@ -127,9 +130,7 @@ Access reshape(sym::Arena& syms, const sym::Prover& prover, const Access& access
   const std::vector<std::size_t> new_dims = long_dims(syms, shape);
   const Exprs from = pick(access.extents, old_dims), to = pick(shape, new_dims);
   const Exprs to_vars = pick(vars, new_dims);
-  const bool empty =
-      std::any_of(from.begin(), from.end(), [&](Expr e) { return syms.is_const(e, 0); });
-  if (!empty) {
+  if (!is_empty(syms, from)) {
     for (const DimGroup& g : match_dims(syms, prover, from, to)) {
       const std::size_t old_count = g.old_end - g.old_begin, new_count = g.new_end - g.new_begin;
       const Expr flat = ravel(syms, std::span(to_vars).subspan(g.new_begin, new_count),

@@ -36,6 +36,8 @@ Access part_of(sym::Arena& syms, const Access& pairs, i64 which);
 /// A new dim of extent 1 at position `dim`.
 Access unsqueeze(sym::Arena& syms, const Access& access, std::size_t dim);
 
+/// Whether there is known to be no element.
+bool is_empty(const sym::Arena& syms, std::span<const Expr> shape);
 /// The coordinates of row-major position `flat` in `shape`.
 Exprs unravel(sym::Arena& syms, Expr flat, std::span<const Expr> shape);
 /// The row-major position of `point` in `shape`.

@@ -146,17 +146,12 @@ Exprs for_rank(BodyBuilder& b, const Exprs& at, std::size_t rank) {
   return rank == 0 ? Exprs{} : Exprs{b.syms().constant(0)};
 }
 
-/// Whether it is known to have no elements: its dims may then be as many as they like.
-bool is_nothing(const Lowering& l, const Access& access) {
-  return std::ranges::any_of(access.extents, [&](Expr e) { return l.syms.is_const(e, 0); });
-}
-
 }  // namespace
 
 Status lower_gather(Lowering& l, const Node&, const Args& args) {
   const Access self = l.access(args.tensor("self")), indices = l.access(args.tensor("index"));
   const BufferId out = l.result();
-  if (is_nothing(l, indices)) {
+  if (is_empty(l.syms, indices.extents)) {  // its dims may be as many as they like
     l.fill(out, 0, l.name());
     return Ok{};
   }
@@ -213,7 +208,7 @@ Scatter begin_scatter(Lowering& l, const Node& node, const Args& args) {
 }
 
 bool writes_nothing(const Lowering& l, const Args& args) {
-  return is_nothing(l, l.access(args.tensor("index")));
+  return is_empty(l.syms, l.access(args.tensor("index")).extents);
 }
 Status keep_self(Lowering& l, const Node& node, const Args& args) {
   l.copy(l.access(args.tensor("self")), l.result(node.outs[0]), l.name());

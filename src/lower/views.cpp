@@ -171,8 +171,7 @@ Result<Access> as_strided(Lowering& l, const Args& args, const Access& in, Eleme
   const Expr unit = syms.constant(element == Element::Pair ? 2 : 1);  // buffer elements an element
   const Buffer& buffer = l.program.buffers[in.buffer];
   Exprs extents = args.sizes("size"), strides = args.sizes("stride");
-  const bool is_empty = std::ranges::any_of(extents, [&](Expr e) { return syms.is_const(e, 0); });
-  if (is_empty) {  // nothing is read, wherever it lies
+  if (is_empty(syms, extents)) {  // nothing is read, wherever it lies
     if (element == Element::Pair) extents.push_back(unit);
     return Access{in.buffer, fresh_vars(syms, extents), extents,
                   Exprs(buffer.shape.size(), syms.constant(0))};

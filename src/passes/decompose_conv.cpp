@@ -9,6 +9,21 @@ struct Window {
   Exprs stride, padding, dilation, output_padding;
 };
 
+/// A list with an item for each dim that the window moves in; one item is said of all.
+Exprs items(const Composite& c, std::string_view name) {
+  Exprs list = c.integers(name);
+  const i64 dims = c.ndim(c.tensor("weight")) - 2;
+  if (list.size() == 1 && dims > 0) list.resize(static_cast<std::size_t>(dims), list[0]);
+  return list;
+}
+
+/// Without output padding.
+Window window_of(const Composite& c) {
+  Window window{items(c, "stride"), items(c, "padding"), items(c, "dilation"), {}};
+  window.output_padding.assign(window.stride.size(), c.n(0));
+  return window;
+}
+
 /// `input` with or without a batch dim.
 ValueId convolve(Composite& c, ValueId input, const Window& window, bool transposed) {
   const i64 dims = c.ndim(c.tensor("weight"));
@@ -23,21 +38,17 @@ ValueId convolve(Composite& c, ValueId input, const Window& window, bool transpo
   return has_batch ? out : c.squeeze(out, {0});
 }
 
-Values conv(Composite& c) {
-  Window window{c.integers("stride"), c.integers("padding"), c.integers("dilation"), {}};
-  window.output_padding.assign(window.stride.size(), c.n(0));
-  return {convolve(c, c.tensor("input"), window, false)};
-}
+Values conv(Composite& c) { return {convolve(c, c.tensor("input"), window_of(c), false)}; }
 
 Values conv_transpose(Composite& c) {
-  const Window window{c.integers("stride"), c.integers("padding"), c.integers("dilation"),
-                      c.integers("output_padding")};
+  Window window = window_of(c);
+  window.output_padding = items(c, "output_padding");
   return {convolve(c, c.tensor("input"), window, true)};
 }
 
 /// Padding by name. "same" pads the right side by one more where the total is odd.
 Values conv_named_padding(Composite& c) {
-  Window window{c.integers("stride"), {}, c.integers("dilation"), {}};
+  Window window{items(c, "stride"), {}, items(c, "dilation"), {}};
   const std::size_t n = window.stride.size();
   window.padding.assign(n, c.n(0));
   window.output_padding.assign(n, c.n(0));
@@ -98,7 +109,7 @@ ValueId weight_gradient(Composite& c, ValueId input, ValueId gradient, const Win
   const ValueId x = regrouped(input, {2, 1, 0}, {each(input), c.syms.mul(groups, batch)});
   const ValueId g = regrouped(gradient, {1, 2, 0}, {c.size(gradient, 1), batch});
   ValueId out = c.call("convolution", {x, g, None{}, window.dilation, window.padding, window.stride,
-                                       false, Exprs(window.stride.size(), c.n(0)), groups});
+                                       false, window.output_padding, groups});
   // A stride may leave rows of the input out of the last window.
   for (i64 d = 2; d < c.ndim(weight); ++d) out = c.slice(out, d, c.n(0), c.size(weight, d));
   return c.contiguous(c.transpose(out, 0, 1));
@@ -109,9 +120,9 @@ Values backward(Composite& c) {
   const ValueId gradient = c.tensor("grad_output"), input = c.tensor("input");
   const ValueId weight = c.tensor("weight");
   const bool transposed = c.flag("transposed");
-  const Window window{c.integers("stride"), c.integers("padding"), c.integers("dilation"), {}};
-  Exprs lacking(window.stride.size(),
-                c.n(0));  // what a transposed convolution leaves out at the end
+  const Window window = window_of(c);
+  // What a transposed convolution leaves out at the end.
+  Exprs lacking(window.stride.size(), c.n(0));
   for (std::size_t i = 0; i < lacking.size() && !transposed; ++i) {
     sym::Arena& s = c.syms;
     const i64 d = static_cast<i64>(i) + 2;
@@ -121,9 +132,12 @@ Values backward(Composite& c) {
         s.sub(s.add(s.add(starts, reach), c.n(1)), s.mul(c.n(2), window.padding[i]));
     lacking[i] = s.sub(c.size(input, d), made);
   }
-  const ValueId to_input =
+  ValueId to_input =
       c.call("convolution", {gradient, weight, None{}, window.stride, window.padding,
                              window.dilation, !transposed, lacking, c.integer("groups")});
+  // An output padding of a whole stride lets the window stand where no input was.
+  for (i64 d = 2; transposed && d < c.ndim(input); ++d)
+    to_input = c.slice(to_input, d, c.n(0), c.size(input, d));
   const ValueId to_weight = transposed ? weight_gradient(c, gradient, input, window)
                                        : weight_gradient(c, input, gradient, window);
   Dims others = {0};

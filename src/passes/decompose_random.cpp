@@ -39,7 +39,8 @@ ValueId bits(Composite& c, const Place& place, int which) {
 /// `count` bits of each draw from bit `from` on, as integers from 0.
 ValueId field(Composite& c, ValueId draws, int from, int count) {
   if (from > 0) draws = c.call("bitwise_right_shift.Tensor_Scalar", {draws, c.n(from)});
-  const ValueId whole = c.call("bitwise_and.Scalar", {draws, c.n((i64{1} << count) - 1)});
+  const i64 mask = std::numeric_limits<i64>::max() >> (63 - count);
+  const ValueId whole = c.call("bitwise_and.Scalar", {draws, c.n(mask)});
   return count < 32 ? c.to(whole, DType::i32) : whole;
 }
 

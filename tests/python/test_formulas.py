@@ -37,6 +37,29 @@ def test_replication_pad_backward(shape, padding, dtype):
     torch.testing.assert_close(found, expected.to(dtype), **tolerance)
 
 
+@pytest.mark.parametrize(
+    "name, settings",
+    [
+        ("conv2d", {"stride": [2], "padding": [1, 0]}),
+        ("conv2d", {"padding": [1], "dilation": [2]}),
+        ("conv2d", {"padding": "same", "dilation": [2]}),
+        ("conv_transpose2d", {"stride": [2], "padding": [1], "output_padding": [1]}),
+        ("conv_transpose2d", {"stride": [1, 2], "output_padding": (1, 0), "dilation": [2]}),
+    ],
+)
+def test_convolution_settings(name, settings):
+    """Of one item for all dims, and an output padding of a whole stride."""
+    operands = [torch.randn(2, 4, 7, 6, requires_grad=True), torch.randn(4, 4, 3, 3, requires_grad=True)]
+
+    def run(function):
+        y = function(*operands, **settings)
+        return y, *torch.autograd.grad(y.square().sum(), operands)
+
+    function = getattr(F, name)
+    for found, expected in zip(run(torch.compile(function, backend="coil", fullgraph=True)), run(function)):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("settings", [{}, {"bidirectional": True, "num_layers": 2, "batch_first": True}, {"bias": False}])
 def test_lstm_without_gradients(settings):
     model, x = torch.nn.LSTM(5, 7, **settings).eval(), torch.randn(6, 3, 5)
