@@ -55,6 +55,15 @@ Result<Types> reduce(const Call& call) {
   return Types{call.contiguous(element_dtype(call, elements), shape)...};
 }
 
+/// A reduction whose result is one of the elements: there must be some.
+template <Element... elements>
+Result<Types> choose(const Call& call) {
+  for (i64 d : COIL_TRY(reduced_dims(call)))
+    if (call.self().ndim() > 0 && known_value(call.graph, call.self().shape[d], 0))
+      return call.fail("dim {} has no elements to choose from", d);
+  return reduce<elements...>(call);
+}
+
 Result<Types> mean(const Call& call) {
   const DType dtype = element_dtype(call, Element::Dtype);
   if (!is_float(dtype) && !is_complex(dtype))
@@ -90,27 +99,27 @@ constexpr RuleRow kRules[] = {
     {"mean.dim", mean},
     {"prod", reduce<Element::Summed>},
     {"prod.dim_int", reduce<Element::Summed>},
-    {"amax", reduce<Element::Same>},
-    {"amin", reduce<Element::Same>},
-    {"aminmax", reduce<Element::Same, Element::Same>},
+    {"amax", choose<Element::Same>},
+    {"amin", choose<Element::Same>},
+    {"aminmax", choose<Element::Same, Element::Same>},
     {"any", reduce<Element::Bool>},
     {"any.dim", reduce<Element::Bool>},
     {"any.dims", reduce<Element::Bool>},
     {"all", reduce<Element::Bool>},
     {"all.dim", reduce<Element::Bool>},
     {"all.dims", reduce<Element::Bool>},
-    {"argmax", reduce<Element::Index>},
-    {"argmin", reduce<Element::Index>},
+    {"argmax", choose<Element::Index>},
+    {"argmin", choose<Element::Index>},
     {"count_nonzero", reduce<Element::Index>},
     {"count_nonzero.dim_IntList", reduce<Element::Index>},
-    {"max", reduce<Element::Same>},
-    {"min", reduce<Element::Same>},
-    {"max.dim", reduce<Element::Same, Element::Index>},
-    {"min.dim", reduce<Element::Same, Element::Index>},
+    {"max", choose<Element::Same>},
+    {"min", choose<Element::Same>},
+    {"max.dim", choose<Element::Same, Element::Index>},
+    {"min.dim", choose<Element::Same, Element::Index>},
     {"median", reduce<Element::Same>},
-    {"median.dim", reduce<Element::Same, Element::Index>},
-    {"mode", reduce<Element::Same, Element::Index>},
-    {"kthvalue", reduce<Element::Same, Element::Index>},
+    {"median.dim", choose<Element::Same, Element::Index>},
+    {"mode", choose<Element::Same, Element::Index>},
+    {"kthvalue", choose<Element::Same, Element::Index>},
     {"var", reduce<Element::Real>},
     {"var.dim", reduce<Element::Real>},
     {"var.correction", reduce<Element::Real>},

@@ -63,7 +63,7 @@ Values reduced_parts(Composite& c) {
     return c.base() == "sum" ? c.sum(of, dims, keep) : c.mean(of, dims, keep);
   };
   if (c.ndim(v) == 0) return {c.call("clone", {v})};  // its parts are no dim of it
-  if (!is_complex(c.dtype(v))) return {reduced(v)};
+  if (!is_complex(c.dtype(v))) return {c.to(reduced(v), c.dtype(v))};
   return {c.call("view_as_complex", {reduced(c.call("view_as_real", {v}))})};
 }
 
@@ -71,7 +71,7 @@ Values cumsum(Composite& c) {
   const ValueId v = converted(c);
   const Arg dim = c.n(c.dim("dim", v));
   if (c.ndim(v) == 0) return {c.call("clone", {v})};
-  if (!is_complex(c.dtype(v))) return {c.call("cumsum", {v, dim, None{}})};
+  if (!is_complex(c.dtype(v))) return {c.to(c.call("cumsum", {v, dim, None{}}), c.dtype(v))};
   const ValueId out = c.call("cumsum", {c.call("view_as_real", {v}), dim, None{}});
   return {c.call("view_as_complex", {out})};
 }

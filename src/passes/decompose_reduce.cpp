@@ -31,6 +31,12 @@ Values frobenius_norm(Composite& c) {
   return {c.call("linalg_vector_norm", {c.self(), c.n(2), c.arg("dim"), c.flag("keepdim")})};
 }
 
+/// The largest ("amax") or smallest number along a dim; where there is none, the largest is 0.
+ValueId extreme(Composite& c, std::string_view op, ValueId v, i64 dim, KeepDim keep) {
+  if (op == "amax" && c.is(c.size(v, dim), 0)) return c.sum(v, {dim}, keep);
+  return c.call(std::string(op), {v, c.as_exprs({dim}), keep == KeepDim::Yes});
+}
+
 /// Norms over singular values: their sum (nuc), the largest (2) or the smallest (-2).
 ValueId spectral_norm(Composite& c, std::string_view op, i64 rows, i64 columns, bool keeps,
                       ValueId v) {
@@ -40,8 +46,9 @@ ValueId spectral_norm(Composite& c, std::string_view op, i64 rows, i64 columns, 
   order.insert(order.end(), {rows, columns});
   const ValueId matrix = c.permute(v, order);
   const ValueId values = c.call_all("_linalg_svd", {matrix, false, false})[1];
-  ValueId out = op == "sum" ? c.sum(values, {c.ndim(values) - 1}, KeepDim::No)
-                            : c.call(std::string(op), {values, c.as_exprs({-1}), false});
+  const i64 last = c.ndim(values) - 1;
+  ValueId out =
+      op == "sum" ? c.sum(values, {last}, KeepDim::No) : extreme(c, op, values, last, KeepDim::No);
   for (i64 d : {std::min(rows, columns), std::max(rows, columns)})
     if (keeps) out = c.unsqueeze(out, d);
   return out;
@@ -60,9 +67,10 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
     c.fail("the norm of order {} of matrices is not supported", p);
   const i64 summed = over_columns ? columns : rows;
   i64 chosen = over_columns ? rows : columns;
-  const ValueId sums = c.sum(c.call("abs", {v}), {summed}, keeps ? KeepDim::Yes : KeepDim::No);
+  const KeepDim keep = keeps ? KeepDim::Yes : KeepDim::No;
+  const ValueId sums = c.sum(c.call("abs", {v}), {summed}, keep);
   if (!keeps && chosen > summed) --chosen;
-  return c.call(p > 0 ? "amax" : "amin", {sums, c.as_exprs({chosen}), keeps});
+  return extreme(c, p > 0 ? "amax" : "amin", sums, chosen, keep);
 }
 
 Values linalg_matrix_norm(Composite& c) {

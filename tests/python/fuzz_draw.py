@@ -541,9 +541,16 @@ def is_defined(name, given):
         new = [[d % (x.ndim + len(dims)) for d in dims] for x, dims in zip(given[0], given[0][3:6])]
         if set(new[0]) & set(new[1]) & set(new[2]):  # its result where no operand has a dim is left as zeros
             return False
-        unrolled = given[0][7] if len(given[0]) > 7 else 1  # one operand's size counts for all
-        sizes = {x.shape[unrolled - sum(d < unrolled for d in dims)] for x, dims in zip(tensors, new) if unrolled not in dims}
-        return len(sizes) == 1
+        dims = tensors[0].ndim + len(new[0])  # the sizes of all but one operand are taken on trust
+        return all(len({n for x, at in zip(tensors, new) for n in size_at(x, at, d)}) == 1 for d in range(dims))
+    if packet == "cov":  # divided by no degree of freedom, what cancels is infinite or NaN
+        settings = dict(zip(("self", "correction"), given[0])) | given[1]
+        return settings.get("correction", 1) < (tensors[0].shape[-1] if tensors[0].ndim else 1)
+    if packet == "_histogramdd_bin_edges":  # of integers, edges between which lie elements are rounded to integers
+        return tensors[0].is_floating_point()
+    if packet in ("max_pool2d_with_indices", "max_pool3d_with_indices"):  # the place in a window that has no element
+        values, places = (x.flatten(-int(packet[8])) for x in overload(name)(*given[0], **given[1]))
+        return same_bits(tensors[0].flatten(-int(packet[8])).gather(-1, places), values)
     if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
         return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:
@@ -555,6 +562,11 @@ def is_defined(name, given):
         return writes_once(packet, given)
     except Exception:
         return False
+
+
+def size_at(x, new_dims, d):
+    """The size of dim d of a tensor that gets dims of size 1, if it has one of its own there."""
+    return [] if d in new_dims else [x.shape[d - sum(n < d for n in new_dims)]]
 
 
 def changes_operands(name, given):

@@ -134,6 +134,9 @@ def test_products_and_sums_of_exponentials():
             check(lambda x: (x.prod(dim), x.cumprod(dim), x.logsumexp(dim), x.logcumsumexp(dim)), x)
         check(lambda x: (x.prod(), x.logsumexp((0, 1), keepdim=True)), x)
     check(lambda x: x.detach().prod(1, dtype=C128), torch.randn(3, 4).double())
+    for dtype in (torch.int32, torch.bool, torch.float16):
+        check(lambda x: (x.detach().sum(dtype=dtype), x.detach().sum(0, dtype=dtype)), z(3, 2) * 3)
+    check(lambda x: x.detach().cumsum(0, dtype=torch.int32), z(3, 2) * 3)
     check(torch.logaddexp, z(3, 4), z(3, 4) * 5)
     edge = torch.complex(torch.tensor([INF, -INF, NAN, 0, -INF]), torch.tensor([1.0, 2, 0, NAN, -1]))
     function = torch.compile(torch.logaddexp, backend="coil")

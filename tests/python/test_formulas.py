@@ -89,3 +89,18 @@ def test_windows(name, dtype):
         # Half floats: eager's own roundings, bit for bit.
         tolerance = {torch.float32: 1e-6, torch.float64: 1e-14}.get(dtype, 0)
         torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(3, 4), (2, 3, 4)])
+def test_samples_at_no_place(size, mode, padding):
+    """NaN is an end of the image."""
+    nan, n = float("nan"), len(size)
+    image = torch.randn(1, 1, *size)
+    grid = torch.tensor([[nan, 0.3, 0.1], [0.3, nan, 0.1], [nan, nan, nan]])[:, :n].reshape(1, *[1] * (n - 1), 3, n)
+
+    def sampled(image, grid):
+        return F.grid_sample(image, grid, mode, padding, align_corners=True)
+
+    torch.testing.assert_close(torch.compile(sampled, backend="coil")(image, grid), sampled(image, grid))

@@ -221,3 +221,11 @@ def test_grouped_products_of_transformers(ends):
     wanted = gradients(lambda a, b: op(a, b, ends))
     for e, f in zip(wanted, gradients(compiled), strict=True):
         torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 3), (2, 3, 0), (0, 0)])
+@pytest.mark.parametrize("order", [1, 2, float("inf"), "fro", "nuc"])
+def test_norms_of_matrices_without_elements(shape, order):
+    a = torch.empty(shape)
+    compiled = torch.compile(torch.linalg.matrix_norm, backend="coil", fullgraph=True)
+    assert torch.equal(compiled(a, order), torch.linalg.matrix_norm(a, order))
