@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from coil import fallback, hops, randomness, regions
+from coil import fallback, hops, literals, randomness, regions
 from coil.bounds import drop_false_bounds
 from coil.errors import CompileError, UnsupportedError
 from coil.fx import Document
@@ -64,6 +64,7 @@ def prepare(module, options):
     """Writes what coil has not in terms of what it has. Whether the graph has got one placeholder
     more, the key of its random numbers."""
     hops.expand(module)
+    literals.lift(module)
     drop_false_bounds(module)
     if not options.flag("fallback_random"):
         randomness.give_keys(module)

@@ -74,11 +74,18 @@ Result<Types> group_norm(const Call& call) {
   return Types{normalised(call), call.contiguous(stats, rows), call.contiguous(stats, rows)};
 }
 
+/// As in eager, weight and bias have an element a channel in any shape, statistics in one dim.
 Status check_channels(const Call& call) {
   const Type& input = call.tensor("input");
   if (input.ndim() < 2) return call.fail("does not take {}", text(call.syms, input));
-  return check_parameters(call, {"weight", "bias", "running_mean", "running_var"},
-                          {input.shape[1]});
+  const sym::Expr channels = input.shape[1];
+  for (std::string_view name : {"weight", "bias"}) {
+    if (!call.has(name)) continue;
+    Status fits = require_equal(call.graph, numel(call.syms, call.tensor(name).shape), channels,
+                                "element counts");
+    if (!fits.ok()) return call.fail("{}: {}", name, fits.error().message);
+  }
+  return check_parameters(call, {"running_mean", "running_var"}, {channels});
 }
 
 /// Statistics are in the parameters' dtype, where narrow images meet f32 parameters.

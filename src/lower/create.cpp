@@ -86,10 +86,11 @@ Status lower_arange(Lowering& l, const Node& node, const Args& args) {
   });
 }
 
-/// An end of a range as a double: of integers, without its fraction.
+/// An end of a range of integers as a double: what their dtype holds of it, so without its
+/// fraction, and of u8 what is left of a number below 0.
 Val end_of_range(BodyBuilder& b, const Arg& arg, DType result) {
-  const Val end = scalar_value(b, arg, DType::f64);
-  return is_integral(arg) ? end : b.cast(b.cast(end, result), DType::f64);
+  const Val end = scalar_value(b, arg, is_integral(arg) ? result : DType::f64);
+  return b.cast(b.cast(end, result), DType::f64);
 }
 
 /// Counted from the nearer end, as eager, so that both ends are exact. Integers are what

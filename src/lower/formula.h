@@ -13,6 +13,7 @@
 //                real(x), imag(x), conj(x), complex(re, im)
 //                given(a, b)  a, or b if the argument a was left out
 //                is_none(a)   whether the argument was left out
+//                bound(a)     a, as if left out where the result is of integers that end before it
 //                chebyshev(s, t)   the sum of c[k] T_k(t), c the series s of ops/series.def
 //   other words  text, to compare a string argument with: rounding_mode == floor
 //

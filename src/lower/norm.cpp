@@ -206,13 +206,15 @@ void apply_channels(Lowering& l, const Args& args, const Access& in, DType dtype
     BodyBuilder b(l, part_name(l, "channels"));
     const Exprs c = b.dims(channels);
     const auto [mean, rstd] = mean_rstd(b, c);
+    const auto parameter = [&](std::string_view name) {  // of any shape
+      const Access given = l.access(args.tensor(name));
+      return b.cast(b.load(reshape(l.syms, l.prover, given, channels), c), dtype);
+    };
     Val scale = rstd;
-    if (args.has("weight"))
-      scale = b.mul(scale, b.cast(b.load(l.access(args.tensor("weight")), c), dtype));
+    if (args.has("weight")) scale = b.mul(scale, parameter("weight"));
     const Val moved = b.mul(mean, scale);
     Val shift = b.neg(moved);
-    if (args.has("bias"))
-      shift = b.sub(b.cast(b.load(l.access(args.tensor("bias")), c), dtype), moved);
+    if (args.has("bias")) shift = b.sub(parameter("bias"), moved);
     b.store(scales, c, scale);
     b.store(shifts, c, shift);
     b.finish();

@@ -232,6 +232,12 @@ class Evaluator {
     return std::numeric_limits<float>::max();
   }
 
+  /// Whether the result is of integers and x lies outside of their range.
+  bool ends_before(double x) const {
+    if (!is_int(result_)) return false;
+    return x > highest() || x < (is_unsigned(result_) ? 0 : -highest() - 1);
+  }
+
   Term call(const Formula& f) {
     if (f.name == "?:") return choice(f);
     if (f.name == "given" || f.name == "is_none") {
@@ -239,6 +245,10 @@ class Evaluator {
       const bool absent = first.kind == Term::Kind::Absent;
       if (f.name == "is_none") return Term::of(absent);
       return absent ? eval(f.operands.at(1)) : first;
+    }
+    if (f.name == "bound") {
+      Term bound = eval(f.operands.at(0));
+      return bound.known() && ends_before(bound.as_double()) ? Term{} : bound;
     }
     if (f.name == "chebyshev")
       return Term::of(chebyshev(f.operands.at(0).name, number(eval(f.operands.at(1)))));

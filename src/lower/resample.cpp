@@ -173,7 +173,6 @@ Status lower_upsample_antialias(Lowering& l, const Node& node, const Args& args)
   const bool vec = args.schema().arg_index("input") >= 0;
   const Access in = l.access(args.tensor(vec ? "input" : "self"));
   const DType dtype = l.dtype_of(in);
-  if (!is_float(dtype) && dtype != DType::u8) return l.unsupported_case("integer images");
   const DType weights = is_float(dtype) ? compute_dtype(dtype) : DType::f64;
   return lower_separably(l, node, resample_args(args, in, weights));
 }

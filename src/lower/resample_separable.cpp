@@ -245,6 +245,7 @@ Status lower_separably(Lowering& l, const Node& node, const Resample& r) {
     l.copy(r.in, out, l.name());
     return Ok{};
   }
+  if (!is_float(dtype) && dtype != DType::u8) return l.unsupported_case("integer images");
   Access from = r.in;
   for (std::size_t k : dims) {
     const Expr size = shape[r.lead + k];

@@ -48,10 +48,12 @@ Values arange(Composite& c) {
   return {c.call("arange.start_step", {start, c.arg("end"), c.n(1), c.arg("dtype")})};
 }
 
-/// An end of a logspace: of integers, without its fraction, but for a range of one step.
+/// An end of a logspace: of integers, what their dtype holds of it, but for a range of one step.
 Arg end_of_range(Composite& c, std::string_view name, DType dtype) {
   const Arg& given = c.arg(name);
   if (!is_int(dtype) || c.is(c.integer("steps"), 1)) return given;
+  if (const auto* whole = std::get_if<sym::Expr>(&given); whole && dtype == DType::u8)
+    return c.syms.mod(*whole, c.n(256));
   if (const double* number = std::get_if<double>(&given)) return c.n(static_cast<i64>(*number));
   const ValueId* known_later = std::get_if<ValueId>(&given);
   if (known_later == nullptr) return given;

@@ -138,6 +138,12 @@ Values addbmm_row(Composite& c) {
   return {scaled_sum(c, own_sum(c, product, {0}))};
 }
 
+/// All dims but the last as one; there may be no element to tell their size from.
+ValueId merged_rows(Composite& c, ValueId v) {
+  const Exprs shape = c.shape(v);
+  return c.reshape(v, {c.product(shape, 0, shape.size() - 1), shape.back()});
+}
+
 Values inner_row(Composite& c) {
   const ValueId a = c.self(), b = c.tensor("other");
   if (c.ndim(a) == 0 || c.ndim(b) == 0) return {c.mul(a, b)};
@@ -145,8 +151,7 @@ Values inner_row(Composite& c) {
   shape.pop_back();
   const Exprs b_shape = c.shape(b);
   shape.insert(shape.end(), b_shape.begin(), b_shape.end() - 1);
-  const ValueId left = c.reshape(a, {c.n(-1), c.size(a, -1)});
-  const ValueId right = c.reshape(b, {c.n(-1), c.size(b, -1)});
+  const ValueId left = merged_rows(c, a), right = merged_rows(c, b);
   return {c.view(c.call("mm", {left, c.transpose(right, 0, 1)}), shape)};
 }
 

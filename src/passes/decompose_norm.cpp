@@ -8,18 +8,10 @@
 namespace coil {
 namespace {
 
-/// A parameter with one element a channel, whatever its shape.
-Arg per_channel(Composite& c, std::string_view name) {
-  if (!c.has(name)) return None{};
-  const ValueId v = c.tensor(name);
-  return c.ndim(v) == 1 ? v : c.reshape(v, {c.n(-1)});
-}
-
 Values inference_batch_norm(Composite& c) {
   return c.call_all("_native_batch_norm_legit_no_training",
-                    {c.tensor("input"), per_channel(c, "weight"), per_channel(c, "bias"),
-                     per_channel(c, "running_mean"), per_channel(c, "running_var"),
-                     c.arg("momentum"), c.arg("eps")});
+                    {c.tensor("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"),
+                     c.arg("running_var"), c.arg("momentum"), c.arg("eps")});
 }
 
 /// Output, mean and inverse deviation of the batch. Without running statistics, made-up ones are
@@ -38,8 +30,8 @@ Values training_batch_norm(Composite& c) {
     variance = c.filled({c.size(input, 1)}, 1, dtype);
   }
   Values out = c.call_all("_native_batch_norm_legit_functional",
-                          {input, per_channel(c, "weight"), per_channel(c, "bias"), mean, variance,
-                           true, c.arg("momentum"), c.arg("eps")});
+                          {input, c.arg("weight"), c.arg("bias"), mean, variance, true,
+                           c.arg("momentum"), c.arg("eps")});
   out.resize(3);
   return out;
 }

@@ -50,6 +50,8 @@ FACTORS = (
 # Of these, the ones that divide by pivots: whether rounding leaves a 0 of a matrix without full rank is open.
 PIVOTS = ("linalg_lu_factor", "linalg_inv", "linalg_solve", "linalg_slogdet", "linalg_tensorinv", "linalg_tensorsolve",
           "inverse", "slogdet", "logdet")
+# Of operands of two dtypes torch's graphs have none of these.
+PRODUCTS = ("bmm", "baddbmm", "addbmm", "matmul", "linalg_matmul", "linear", "einsum", "mv", "addmv", "linalg_multi_dot")
 # Memory that nothing has written, the process's own numbers, or lazily conjugated results.
 OPEN = ("empty", "new_empty", "resize", "set_", "_conj", "conj", "_neg_view", "conj_physical_", "resolve",
         "rand", "_fw_primal", "record_stream", "data", "_debug", "from_file", "_cdist", "_make_dual",
@@ -479,6 +481,13 @@ def is_defined(name, given):
         return False
     if packet == "as_strided_scatter" and overlaps(given[0][2], given[0][3]):
         return False
+    if packet.startswith("as_strided") and leaves_base(tensors[0], *given[0][-3:]):
+        return False
+    if packet in PRODUCTS and len({x.dtype for x in tensors}) > 1:  # only kernels that find nothing to do take two
+        return False
+    if "grid_sampler" in packet:  # the kernels write nothing for a mode that they do not know
+        modes = 2 if packet.endswith("3d") else 3
+        return given[0][2] in range(modes) and given[0][3] in range(3)
     if name == "copy.default" and overlaps(tensors[0].shape, tensors[0].stride()):  # it writes to a clone that overlaps as well
         return False
     if packet.startswith(FACTORS) and not all(bool(torch.isfinite(x).all()) for x in tensors):
@@ -509,6 +518,8 @@ def is_defined(name, given):
             return False
     if packet.startswith(SPREADING) and not all(bool(torch.isfinite(x).all()) for x in tensors):
         return False
+    if packet in ("clamp", "clip", "clamp_min", "clamp_max", "hardtanh") and leaves_integers(*given[0]):
+        return False  # such a bound wraps before torch 2.15
     if packet in ("sgn", "sign") and tensors[0].is_complex():  # the two also differ in whether inf / inf is taken
         return bool(torch.isfinite(tensors[0]).all())
     if packet in ("hardtanh_backward", "hardswish_backward", "logit_backward"):  # eager's vector loop and its tail differ for NaN
@@ -584,6 +595,24 @@ def meet_partly(a, b):
     if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
         return False
     return (a.data_ptr(), a.shape, a.stride()) != (b.data_ptr(), b.shape, b.stride())
+
+
+def leaves_integers(x, *bounds):
+    """Whether a bound is a number that the integers of x's dtype end before."""
+    if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is torch.bool:
+        return False
+    info = torch.iinfo(x.dtype)
+    return any(isinstance(b, (int, float)) and not info.min <= b <= info.max for b in bounds)
+
+
+def leaves_base(x, size, strides, offset):
+    """Whether such a view shows memory that no tensor of the program has: a kernel's scratch, behind its result."""
+    base = x._base if x._is_view() else x
+    if math.prod(size) == 0 or base.numel() == 0:
+        return False
+    first = x.storage_offset() if offset is None else offset
+    last = first + sum((n - 1) * stride for n, stride in zip(size, strides))
+    return last > base.storage_offset() + sum((n - 1) * stride for n, stride in zip(base.shape, base.stride()))
 
 
 def written(name, given):

@@ -105,6 +105,41 @@ def test_while_loop():
     check(f, torch.tensor(9), torch.ones(3))
 
 
+def with_literals(x):
+    return x * torch.tensor([1.0, 2.0, 3.0]) + torch.tensor(0.5)
+
+
+def in_while(x):
+    from torch._higher_order_ops import while_loop
+
+    weights = lambda i, x: (i < torch.tensor([3, 4]).sum())  # noqa: E731
+    return while_loop(weights, lambda i, x: (i + 1, with_literals(x) / 2), (torch.tensor(2), x))
+
+
+def in_scan_within_cond(x):
+    from torch._higher_order_ops import scan
+
+    def rows(x):
+        return scan(lambda c, row: (c + with_literals(row), c * 2), torch.zeros(3), x, dim=0)[1]
+
+    return torch.cond(x.sum() > 0, rows, lambda x: x + torch.tensor([4.0, 5.0, 6.0]), (x,))
+
+
+LITERALS = {
+    "cond": lambda x: torch.cond(x.sum() > 0, with_literals, lambda x: x - torch.tensor(1.0), (x,)),
+    "while_loop": in_while,
+    "map": lambda x: torch._higher_order_ops.map(lambda row: with_literals(row), x),
+    "nested": in_scan_within_cond,
+}
+
+
+@pytest.mark.parametrize("op", LITERALS)
+def test_tensors_that_a_body_holds(op):
+    x = torch.rand(4, 3)
+    check(LITERALS[op], x)
+    check(LITERALS[op], -x)
+
+
 def test_scan():
     from torch._higher_order_ops import scan
 

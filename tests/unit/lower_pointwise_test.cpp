@@ -21,7 +21,7 @@ bool is_function(const Formula& f) {
       "+",  "-", "*", "/", "!",  "bool", "real", "imag", "conj", "complex"};
   if (f.name == "chebyshev")
     return f.operands.size() == 2 && !ops::find_series(f.operands[0].name).empty();
-  if (f.name == "given" || f.name == "is_none") return !f.operands.empty();
+  if (f.name == "given" || f.name == "is_none" || f.name == "bound") return !f.operands.empty();
   if (kOperators.contains(f.name)) return true;
   const auto op = ops::scalar_from_name(f.name);
   return op && ops::info(*op).arity == static_cast<int>(f.operands.size());

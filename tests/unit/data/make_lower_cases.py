@@ -360,4 +360,11 @@ case('sum.dim_IntList',torch.tensor([[0.5,0],[-0.5,0]]),[0],False,torch.bool); c
 # a number's dims: its parts are none of them
 for op in ('sum.dim_IntList','mean.dim'): case(op,K0,[0],False); case(op,K0,[-1],True)
 case('prod.dim_int',b,1,False,torch.bool); case('prod',b,torch.bool)
+# ends of ranges as u8 holds them, products of nothing, weights of any shape, images that keep their size
+for start,end,steps,base in ((True,-2,3,0.5),(4,-2,7,0.5),(-255,3,9,0.5)): case('linspace',start,end,steps,torch.uint8); case('logspace',start,end,steps,base,torch.uint8)
+case('inner',r(2,0),r(3,0)); case('inner',r(0,2,3),r(4,3)); case('inner',r(2,2,3),r(4,3),tol=1e-5)
+for s in ((1,3),(3,1)): case('_native_batch_norm_legit.no_stats',r(4,3,2),r(s),r(s),True,0.1,1e-5,tol=1e-5); case('batch_norm',r(4,3,2),r(s),r(s),r(3),torch.rand(3)+.5,False,0.1,1e-5,True,tol=1e-5)
+for d in (torch.int64,torch.bool): case('_upsample_bilinear2d_aa',(r(1,2,3,4)*3).to(d),[3,4],False); case('_upsample_bicubic2d_aa.vec',(r(1,2,3,4)*3).to(d),None,False,[1.0,1.0])
+# bounds that integers end before
+for x in (torch.tensor([0,1,200],dtype=torch.uint8),torch.tensor([-128,1,127],dtype=torch.int8)): case('clamp',x,-200,5); case('clamp_min',x,-300); case('clamp_max',x,300); case('hardtanh',x,-200,300); case('hardtanh',x,-1.5,5.7)
 print(count,'cases')
