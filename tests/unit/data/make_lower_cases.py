@@ -360,4 +360,6 @@ case('sum.dim_IntList',torch.tensor([[0.5,0],[-0.5,0]]),[0],False,torch.bool); c
 # a number's dims: its parts are none of them
 for op in ('sum.dim_IntList','mean.dim'): case(op,K0,[0],False); case(op,K0,[-1],True)
 case('prod.dim_int',b,1,False,torch.bool); case('prod',b,torch.bool)
+# a range of one step: the exponent is not rounded to the half float
+case('logspace',4.3,7.0,1,10.0,torch.bfloat16); case('logspace',13.3,4.7,1,2.0,torch.float16)
 print(count,'cases')
