@@ -228,17 +228,18 @@ def distances(results, exact, like):
 
 
 class Calls(typing.NamedTuple):
-    """A function as it is, and as Dynamo gives it to a backend."""
+    """A function as it is, and in the ops that a backend is given."""
 
     eager: typing.Callable
     captured: typing.Callable
 
 
 def distances_of_eager(op, calls, sample, results, exact):
-    """How far eager is from float64, as lists of which the largest count: that of this sample; of the function
-    as Dynamo hands it on, since it writes some in terms of others (addcdiv with a value, each step rounded);
-    and the root mean square over samples beside this one, since a few numbers may be exact by accident (a
-    gradient that is zero in theory, and in whose terms the same rounding errors cancel)."""
+    """How far eager is from float64, as lists of which the largest count: that of this sample; of the ops that a
+    backend is given, since Dynamo and AOT Autograd write some in terms of others (addcdiv with a value in three,
+    each rounded; the gradient of a product without a division); and the root mean square over samples beside this
+    one, since a few numbers may be exact by accident (a gradient that is zero in theory, and in whose terms the
+    same rounding errors cancel)."""
     import torch
 
     yield distances(results, exact, results)
@@ -246,7 +247,7 @@ def distances_of_eager(op, calls, sample, results, exact):
         captured = unique(op, run(calls.captured, copied(sample)), results)
         yield distances(captured, exact, captured)
     except Exception:
-        pass  # Dynamo cannot
+        pass  # not in one graph
     random, found = torch.Generator().manual_seed(3), []
     for _ in range(NEIGHBOURS):
         other = beside(sample, random)

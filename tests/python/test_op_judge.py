@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # torch's database of ops
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from op_coverage import seeds_of  # noqa: E402
 from op_judge import Calls, is_as_near  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 from torch.testing._internal.opinfo.core import SampleInput  # noqa: E402
@@ -100,3 +101,13 @@ def test_an_accident_of_eagers_is_no_measure():
     assert three == 3
     assert judged(Op, torch.nextafter(three, three + 1), x)
     assert not judged(Op, three + 0.02, x)
+
+
+def test_gradients_of_all_dtypes_begin_with_the_same_numbers():
+    """In double they would else be of other numbers than the half floats that eager was given."""
+    exp = next(op for op in op_db if op.name == "exp")
+    wanted = seeds_of(exp, [torch.zeros(100, dtype=torch.float64)])[0]
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        assert torch.equal(seeds_of(exp, [torch.zeros(100, dtype=dtype)])[0].double(), wanted)
+    wide, narrow = (seeds_of(exp, [torch.zeros(100, dtype=d)])[0] for d in (torch.complex128, torch.complex64))
+    assert torch.equal(narrow.to(wide.dtype), wide) and wide.real.std() > 0.1 < wide.imag.std()
