@@ -26,9 +26,16 @@ T three_term(T n, T second, Step step) {
   return last;
 }
 
+/// a * b - c * d of which the first product is not rounded, as eager's compiler contracts it: a
+/// recurrence whose terms cancel loses half as much.
+template <std::floating_point T>
+T difference_of_products(T a, T b, T c, T d) {
+  return std::fma(a, b, -(c * d));
+}
+
 template <std::floating_point T>
 T chebyshev(T x, T n, T second) {
-  return three_term(n, second, [x](T, T last, T before) { return (x + x) * last - before; });
+  return three_term(n, second, [x](T, T last, T before) { return std::fma(x + x, last, -before); });
 }
 
 /// Whether eager has the polynomial of degree n > `low` from the angle whose cosine x is: there the
@@ -80,24 +87,27 @@ bool above_hermite(T n) {
 template <std::floating_point T>
 T hermite_h(T x, T n) {
   if (above_hermite(n)) return std::numeric_limits<T>::quiet_NaN();
-  return three_term(n, x + x,
-                    [x](T k, T last, T before) { return (x + x) * last - (k + k) * before; });
+  return three_term(n, x + x, [x](T k, T last, T before) {
+    return difference_of_products(x + x, last, k + k, before);
+  });
 }
 template <std::floating_point T>
 T hermite_he(T x, T n) {
   if (above_hermite(n)) return std::numeric_limits<T>::quiet_NaN();
-  return three_term(n, x, [x](T k, T last, T before) { return x * last - k * before; });
+  return three_term(
+      n, x, [x](T k, T last, T before) { return difference_of_products(x, last, k, before); });
 }
 template <std::floating_point T>
 T laguerre_l(T x, T n) {
   return three_term(n, 1 - x, [x](T k, T last, T before) {
-    return ((k + k + (1 - x)) * last - k * before) / (k + 1);
+    return difference_of_products(k + k + (1 - x), last, k, before) / (k + 1);
   });
 }
 template <std::floating_point T>
 T legendre_p(T x, T n) {
-  return three_term(
-      n, x, [x](T k, T last, T before) { return ((k + k + 1) * x * last - k * before) / (k + 1); });
+  return three_term(n, x, [x](T k, T last, T before) {
+    return difference_of_products((k + k + 1) * x, last, k, before) / (k + 1);
+  });
 }
 
 }  // namespace coil::ops::meaning

@@ -61,14 +61,20 @@ Arg end_of_range(Composite& c, std::string_view name, DType dtype) {
   return c.call("item", {c.to(c.to(held, dtype), DType::f64)});
 }
 
+/// Exponents of half floats stay wide: rounded, they would be off by as much as the result is times
+/// the logarithm of the base.
 Values logspace(Composite& c) {
   Arg wanted = c.arg("dtype");  // None: that of the ends
   Arg start = c.arg("start"), end = c.arg("end");
-  if (const DType* dtype = std::get_if<DType>(&wanted);
-      dtype && !is_float(*dtype) && !is_complex(*dtype)) {
-    start = end_of_range(c, "start", *dtype);
-    end = end_of_range(c, "end", *dtype);
-    wanted = DType::f64;
+  if (const DType* given = std::get_if<DType>(&wanted)) {
+    const DType dtype = *given;
+    if (is_float(dtype)) {
+      wanted = compute_dtype(dtype);
+    } else if (!is_complex(dtype)) {
+      start = end_of_range(c, "start", dtype);
+      end = end_of_range(c, "end", dtype);
+      wanted = DType::f64;
+    }
   }
   const ValueId exponents =
       c.call("linspace", {std::move(start), std::move(end), c.arg("steps"), wanted});

@@ -128,6 +128,18 @@ TEST(OpsScalar, FmaRoundsOnce) {
   EXPECT_EQ(run(ScalarOp::add, DType::f32, {product, f32(-1 - 2 * e)}).f, 0.0);
 }
 
+/// Terms that cancel: one product of each step is not rounded. The numbers are eager's.
+TEST(OpsScalar, PolynomialsLoseLittleToCancellation) {
+  const auto at = [](ScalarOp op, double x, double degree) {
+    return run(op, DType::f32, {f32(x), f32(degree)});
+  };
+  EXPECT_EQ(at(ScalarOp::hermite_he, -2.852169f, 5), f32(0.492288f));
+  EXPECT_EQ(at(ScalarOp::hermite_h, 2.6518474f, 7), f32(-5.5286694f));
+  EXPECT_EQ(at(ScalarOp::laguerre_l, 2.0461147f, 8), f32(0.3004108f));
+  EXPECT_EQ(at(ScalarOp::legendre_p, 0.88388604f, 9), f32(-0.29527676f));
+  EXPECT_EQ(at(ScalarOp::chebyshev_t, 1.0418777f, 9), f32(6.739905f));
+}
+
 TEST(OpsScalar, WhereAndBitcastMoveBits) {
   const Scalar yes = Scalar::of_bool(true), no = Scalar::of_bool(false);
   EXPECT_EQ(run(ScalarOp::where, DType::f32, {yes, f32(1), f32(kNaN)}), f32(1));

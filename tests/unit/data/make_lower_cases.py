@@ -367,4 +367,6 @@ for s in ((1,3),(3,1)): case('_native_batch_norm_legit.no_stats',r(4,3,2),r(s),r
 for d in (torch.int64,torch.bool): case('_upsample_bilinear2d_aa',(r(1,2,3,4)*3).to(d),[3,4],False); case('_upsample_bicubic2d_aa.vec',(r(1,2,3,4)*3).to(d),None,False,[1.0,1.0])
 # bounds that integers end before
 for x in (torch.tensor([0,1,200],dtype=torch.uint8),torch.tensor([-128,1,127],dtype=torch.int8)): case('clamp',x,-200,5); case('clamp_min',x,-300); case('clamp_max',x,300); case('hardtanh',x,-200,300); case('hardtanh',x,-1.5,5.7)
+# a range of one step: the exponent is not rounded to the half float
+case('logspace',4.3,7.0,1,10.0,torch.bfloat16); case('logspace',13.3,4.7,1,2.0,torch.float16)
 print(count,'cases')
