@@ -60,15 +60,16 @@ SoftmaxRows softmax_rows(Lowering& l, const Args& args) {
 /// mean, variance (with the divisor n) and 1 / sqrt(variance + eps) of each row.
 struct Moments {
   BufferId mean, rstd;
-  BufferId variance;  // valid if asked for
+  BufferId variance;  // valid for a batch
 };
-enum class KeepVariance : u8 { No, Yes };
+/// A batch keeps its variance; where that is 0 and eps as well, eager scales by 0 and not by 1 / 0.
+enum class MomentsOf : u8 { Sample, Batch };
 
 Moments moments(Lowering& l, const Access& in, const std::vector<bool>& reduced, DType dtype,
-                double eps, KeepVariance keep = KeepVariance::No) {
+                double eps, MomentsOf of = MomentsOf::Sample) {
   const Exprs shape = without(in.extents, reduced);
   Moments out{l.temp("mean", dtype, shape), l.temp("rstd", dtype, shape), {}};
-  if (keep == KeepVariance::Yes) out.variance = l.temp("var", dtype, shape);
+  if (of == MomentsOf::Batch) out.variance = l.temp("var", dtype, shape);
   BodyBuilder b(l, part_name(l, "stats"));
   const Rows rows = make_rows(b, in, reduced, dtype, RowOrder::Memory);
   const Val element = b.cast(b.load(in, rows.at), dtype);
@@ -76,7 +77,12 @@ Moments moments(Lowering& l, const Access& in, const std::vector<bool>& reduced,
   const Val variance = b.div(stats[1], b.value(rows.count, dtype));
   b.store(out.mean, rows.kept, stats[0]);
   if (out.variance.valid()) b.store(out.variance, rows.kept, variance);
-  b.store(out.rstd, rows.kept, b.op(ScalarOp::rsqrt, {b.add(variance, b.constant(dtype, eps))}));
+  Val rstd = b.op(ScalarOp::rsqrt, {b.add(variance, b.constant(dtype, eps))});
+  if (of == MomentsOf::Batch && eps == 0) {
+    const Val zero = b.constant(dtype, 0);
+    rstd = b.where(b.op(ScalarOp::eq, {variance, zero}), zero, rstd);
+  }
+  b.store(out.rstd, rows.kept, rstd);
   b.finish();
   return out;
 }
@@ -258,7 +264,7 @@ Status lower_batch_norm_training(Lowering& l, const Node& node, const Args& args
   const DType dtype = compute_dtype(l.dtype_of(in));
   std::vector<bool> row(in.extents.size(), true);
   row.at(1) = false;
-  const Moments m = moments(l, in, row, dtype, args.number("eps"), KeepVariance::Yes);
+  const Moments m = moments(l, in, row, dtype, args.number("eps"), MomentsOf::Batch);
   apply_channels(l, args, in, dtype, [&](BodyBuilder& b, const Exprs& c) {
     const Val mean = b.load(m.mean, c);
     return std::pair(mean, b.load(m.rstd, c));

@@ -10,11 +10,17 @@
 
 namespace coil::ops::meaning {
 
+/// Whether n, truncated, is a degree: none is below 0, or larger than all i64.
+template <std::floating_point T>
+bool is_degree(T n) {
+  return n > -1 && n < T(0x1p63);
+}
+
 /// The polynomial of degree n with p[0] = 1, p[1] = `second`, p[k + 1] = step(k, p[k], p[k - 1]).
-/// A NaN never goes away again. Degrees that no i64 holds count as below 0.
+/// A NaN never goes away again. It is 0 where n is no degree.
 template <std::floating_point T, class Step>
 T three_term(T n, T second, Step step) {
-  if (!(n > -1 && n < T(0x1p63))) return 0;
+  if (!is_degree(n)) return 0;
   const auto degree = static_cast<long long>(n);
   T before = 1, last = second;
   if (degree == 0) return before;
@@ -99,12 +105,15 @@ T hermite_he(T x, T n) {
 }
 template <std::floating_point T>
 T laguerre_l(T x, T n) {
+  if (x == 0 && is_degree(n))
+    return 1;  // of any degree: the recurrence would round, and take n steps
   return three_term(n, 1 - x, [x](T k, T last, T before) {
     return difference_of_products(k + k + (1 - x), last, k, before) / (k + 1);
   });
 }
 template <std::floating_point T>
 T legendre_p(T x, T n) {
+  if (std::abs(x) == 1 && is_degree(n)) return sign_at_end(x, n);
   return three_term(n, x, [x](T k, T last, T before) {
     return difference_of_products((k + k + 1) * x, last, k, before) / (k + 1);
   });

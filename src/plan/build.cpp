@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "kernel/launches_cpu.h"
@@ -28,6 +29,8 @@ class PlanBuilder {
     out_.name = program_.name;
     out_.scalars = program_.scalars;
     add_inputs();
+    for (const Check& c : program_.checks)
+      if (data_sizes(c).empty()) out_.checks.push_back(check_of(c));
     for (BufferId b : program_.buffers.ids()) add_buffer(b);
     for (const Slot& s : schedule_.slots) out_.slots.push_back(exprs_.add(s.bytes));
     for (std::size_t i = 0; i < program_.subprograms.size(); ++i)
@@ -38,24 +41,37 @@ class PlanBuilder {
     for (const ProgramSize& size : program_.sizes) {
       if (!size.from.valid()) continue;
       const Place place = schedule_.buffers.get(size.from).place;
-      if (place == Place::External || place == Place::Derived) out_.run.push_back(read_size(size));
+      if (place == Place::External || place == Place::Derived) read(size);
     }
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
+    for (const Check& c : program_.checks)  // sizes of sub-programs have their values by now
+      if (!std::ranges::includes(known_, data_sizes(c))) out_.run.push_back(check_of(c));
     for (sym::Expr bytes : scratch_bytes_) out_.slots.push_back(exprs_.add(bytes));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
     for (const ProgramState& s : program_.states)
       out_.states.push_back({s.state.index, s.updated.index});
-    for (const Check& c : program_.checks)
-      out_.checks.push_back({exprs_.add(c.condition), c.text, names_data(c.condition)});
     return std::move(out_);
   }
 
  private:
-  bool names_data(sym::Expr condition) const {
+  bool names_data(sym::Expr e) const {
     std::vector<sym::Expr> vars;
-    syms_.variables(condition, vars);
+    syms_.variables(e, vars);
     return std::any_of(vars.begin(), vars.end(),
                        [&](sym::Expr v) { return syms_.var(v).role == sym::Role::Value; });
+  }
+
+  /// The sizes that a check names and data gives.
+  std::set<sym::Expr> data_sizes(const Check& check) const {
+    std::vector<sym::Expr> vars;
+    syms_.variables(check.condition, vars);
+    std::set<sym::Expr> sizes(vars.begin(), vars.end());
+    std::erase_if(sizes, [&](sym::Expr v) { return syms_.var(v).role != sym::Role::Value; });
+    return sizes;
+  }
+
+  runtime::PlanCheck check_of(const Check& check) {
+    return {exprs_.add(check.condition), check.text};
   }
 
   void add_inputs() {
@@ -141,6 +157,17 @@ class PlanBuilder {
     return {symbols_.slot(size.var), size.from.index, r.lo, r.hi};
   }
 
+  /// A size that data gives, then what it decides: nothing that may rely on that has run.
+  void read(const ProgramSize& size) {
+    out_.run.push_back(read_size(size));
+    if (!known_.insert(size.var).second) return;
+    for (const Check& c : program_.checks) {
+      const std::set<sym::Expr> sizes = data_sizes(c);
+      if (sizes.contains(size.var) && std::ranges::includes(known_, sizes))
+        out_.run.push_back(check_of(c));
+    }
+  }
+
   Status add_step(const ScheduleStep& step) {
     const StepBuffers used = buffers_of(program_, schedule_, step);
     bool init = false;
@@ -167,8 +194,12 @@ class PlanBuilder {
     }
     for (const ProgramSize& s : program_.sizes)
       if (s.from.valid() &&
-          std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end())
-        steps.push_back(read_size(s));
+          std::find(used.writes.begin(), used.writes.end(), s.from) != used.writes.end()) {
+        if (init)
+          steps.push_back(read_size(s));
+        else
+          read(s);
+      }
     return Ok{};
   }
 
@@ -411,6 +442,7 @@ class PlanBuilder {
   /// Implementation, its layout, the operand.
   using PackingKey = std::tuple<std::string, std::string, std::vector<i64>>;
   std::map<PackingKey, u32> packed_;
+  std::set<sym::Expr> known_;             // sizes from data that the steps so far have read
   std::vector<sym::Expr> scratch_bytes_;  // by slot behind those of the schedule
   ExprTable exprs_;
 };

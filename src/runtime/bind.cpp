@@ -126,13 +126,7 @@ Status bind_inputs(const Plan& plan, std::span<const Value> inputs, CallContext&
                     : str("the size of input '{}' in dim {}", plan.inputs[b.input].name, b.dim);
     return error("{} is {}, expected {}", where, value, range_text(r));
   }
-  return check_conditions(plan, frame, When::Entry);
-}
-
-Status check_conditions(const Plan& plan, const Frame& frame, When when) {
-  for (const PlanCheck& c : plan.checks)
-    if (c.needs_data == (when == When::AfterRun) && COIL_TRY(frame.eval(c.condition)) == 0)
-      return error("the inputs do not meet a condition of the program: {}", c.text);
+  for (const PlanCheck& check : plan.checks) COIL_TRY(frame.require(check));
   return Ok{};
 }
 

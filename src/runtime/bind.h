@@ -9,11 +9,6 @@ namespace coil::runtime {
 /// program's own conditions. The first thing that is wrong is the Error.
 Status bind_inputs(const Plan& plan, std::span<const Value> inputs, CallContext& call);
 
-/// The program's conditions that can be decided at entry, or those that name a size from data and
-/// so wait until the steps have run (nothing is committed by then).
-enum class When : u8 { Entry, AfterRun };
-Status check_conditions(const Plan& plan, const Frame& frame, When when);
-
 /// Whether a given tensor has the strides that the plan reads it by: dims of size 1 do not count,
 /// and nothing does where it is empty.
 Result<bool> lies_as_planned(const PlanInput& input, const Tensor& given, const Frame& frame);

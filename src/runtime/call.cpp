@@ -79,7 +79,6 @@ Result<std::vector<Value>> PendingCall::run() {
   ArenaLease lease(instance_, context_.scratch);
   COIL_TRY(frame_.place_arena(COIL_TRY(lease.take(COIL_TRY(frame_.arena_bytes())))));
   COIL_TRY(frame_.run(plan_.run));
-  COIL_TRY(check_conditions(plan_, frame_, When::AfterRun));
   std::vector<Value> results = COIL_TRY(make_outputs());
   COIL_TRY(commit());
   return results;

@@ -205,6 +205,11 @@ Status Frame::execute(const ReadSize& read) {
   return Ok{};
 }
 
+Status Frame::require(const PlanCheck& check) const {
+  if (COIL_TRY(eval(check.condition)) != 0) return Ok{};
+  return error("the inputs do not meet a condition of the program: {}", check.text);
+}
+
 template <class Take>
 Status Frame::run_sub(u32 plan, const std::vector<u32>& inputs, Take take) {
   const Plan& sub = plan_.subplans[plan];

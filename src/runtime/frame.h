@@ -44,6 +44,8 @@ class Frame {
   Result<std::shared_ptr<void>> allocate(u32 buffer);
 
   Status run(const std::vector<PlanStep>& steps);
+  /// An Error with the check's text where it does not hold.
+  Status require(const PlanCheck& check) const;
   /// The buffer as a tensor without an owner.
   Result<Tensor> window(u32 buffer) const;
   /// An output as a tensor on the buffer's memory, without an owner.
@@ -54,6 +56,7 @@ class Frame {
   Status execute(const Call& call);
   Status execute(const CopyStep& copy);
   Status execute(const ReadSize& read);
+  Status execute(const PlanCheck& check) { return require(check); }
   Status execute(const ControlStep& control);
   Status ensure(u32 buffer);
   Result<EpilogueRun> prepare(const Launch& epilogue);

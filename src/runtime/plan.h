@@ -58,10 +58,11 @@ struct SymbolRange {
   i64 lo = 0, hi = 0;
 };
 
+/// What must hold, else the call fails: of a plan at entry, as a step where data has given the last
+/// of the sizes that it names.
 struct PlanCheck {
   ExprRef condition = 0;
   std::string text;
-  bool needs_data = false;  // names a size that data gives: checked when the steps have run
 };
 
 struct Launch {
@@ -152,7 +153,7 @@ struct ControlStep {
   ExprRef extent = 0;
 };
 
-using PlanStep = std::variant<Launch, Call, CopyStep, ReadSize, ControlStep>;
+using PlanStep = std::variant<Launch, Call, CopyStep, ReadSize, PlanCheck, ControlStep>;
 
 struct PlanOutput {
   enum class Kind : u8 { Tensor, AliasOfInput, MutatedInput, Constant, Int, Bool, None };

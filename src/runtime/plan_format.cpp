@@ -45,11 +45,7 @@ class PlanFields {
       io_.number(range.lo);
       io_.number(range.hi);
     });
-    each(plan_.checks, [&](auto& check) {
-      expr(check.condition);
-      io_.name(check.text);
-      io_.number(check.needs_data);
-    });
+    each(plan_.checks, [&](auto& check) { fields(check); });
     io_.require([&] { return depth_ < kMostDepth; });
     each(plan_.subplans, [&](auto& sub) { PlanFields(io_, sub, outer_, depth_ + 1).run(); });
     each(plan_.init, [&](auto& step) { fields(step); });
@@ -262,6 +258,12 @@ class PlanFields {
     buffer(item.buffer);
     io_.number(item.lo);
     io_.number(item.hi);
+  }
+
+  template <Is<PlanCheck> T>
+  void fields(T& item) {
+    expr(item.condition);
+    io_.name(item.text);
   }
 
   template <Is<ControlStep> T>

@@ -88,7 +88,7 @@ class PlanPrinter {
     for (const SymbolRange& r : plan_.ranges)
       out_.line("check  {} in {}..{}", symbols_[r.symbol], r.lo,
                 r.hi == INT64_MAX ? "" : std::to_string(r.hi));
-    for (const PlanCheck& c : plan_.checks) out_.line("check  {}", c.text);
+    for (const PlanCheck& c : plan_.checks) print(c);
   }
 
   void section(const char* title, const std::vector<PlanStep>& steps) {
@@ -118,6 +118,7 @@ class PlanPrinter {
   void print(const ReadSize& r) {
     out_.line("size   {} from {}", symbols_[r.symbol], place(r.buffer));
   }
+  void print(const PlanCheck& c) { out_.line("check  {}", c.text); }
   void print(const ControlStep& c) {
     switch (c.kind) {
       case ControlStep::Kind::If:

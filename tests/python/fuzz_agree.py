@@ -145,6 +145,13 @@ def as_factored(tree, random_numbers):
     return tree + off * size * EPS[size.dtype]
 
 
+def in_other_order(x, dim, random_numbers):
+    """The elements of a dim, or all, in another order: where a product overflows before it meets a 0, it is NaN."""
+    if not isinstance(dim, int):
+        return x.flatten()[torch.randperm(x.numel(), generator=random_numbers)]
+    return x.index_select(dim, torch.randperm(x.shape[dim] if x.ndim else 1, generator=random_numbers))
+
+
 def as_cosines(made, args, random_numbers):
     """Values of polynomials between -1 and 1, which eager computes as cos(n arccos(x)) for some n: the
     angle has an error, so that what is 0 may be something, and the other way round."""
@@ -221,6 +228,9 @@ def with_errors(program, seed, own):
         if name in SIGNED_ZEROS:
             made = step.overload(*with_any_zeros(shaken(args), random_numbers), **kwargs)
             return with_any_zeros(shaken(made), random_numbers)
+        if name == "prod":
+            other = in_other_order(args[0], args[1] if len(args) > 1 else None, random_numbers)
+            return shaken(step.overload(shaken(other), *args[1:], **kwargs))
         if name.startswith(FACTORED):
             return shaken(step.overload(*as_factored(args, random_numbers), **kwargs))
         if "_polynomial_" in name:  # of a whole degree

@@ -498,6 +498,8 @@ def is_defined(name, given):
         by = given[0][1]
         is_complex = any(x.is_complex() for x in tensors)
         return not is_complex or bool((by != 0).all() if isinstance(by, torch.Tensor) else by != 0)
+    if packet.startswith(("histogram", "_histogramdd")):  # what it does with edges that are not sorted is nobody's promise
+        return all(bool((x[1:] >= x[:-1]).all()) for x in results_of(given[0][1]))
     if packet == "lu_unpack":  # rows that are not there are swapped unasked
         pivots, rows = given[0][1], given[0][0].shape[-2:-1]
         return pivots.numel() == 0 or bool(pivots.min() >= 1 and pivots.max() <= rows.numel())
@@ -550,6 +552,8 @@ def is_defined(name, given):
         return tensors[0].ndim == 2
     if packet == "_trilinear":
         new = [[d % (x.ndim + len(dims)) for d in dims] for x, dims in zip(given[0], given[0][3:6])]
+        if any(x.numel() == 0 for x in tensors):  # a size is that of the last operand with the dim: 1 where 0 meets 1
+            return False
         if set(new[0]) & set(new[1]) & set(new[2]):  # its result where no operand has a dim is left as zeros
             return False
         dims = tensors[0].ndim + len(new[0])  # the sizes of all but one operand are taken on trust

@@ -246,6 +246,9 @@ FOUND_OPS = [
     *[(f"special_chebyshev_polynomial_{kind}.n_scalar", torch.tensor([0.5, -1, 1, 0.25, -0.75, 0], dtype=torch.float64), n)
       for kind in "tuvw" for n in (2**12 + 1, 2**12)],
     *[(f"special_chebyshev_polynomial_{kind}.n_scalar", torch.tensor([-1.0, 1.0]), 2**40) for kind in "tuvw"],
+    ("special_legendre_polynomial_p.default", torch.tensor([1.0, -1, -1, 1, -1, 0.5], dtype=torch.float64),
+     torch.tensor([2.0**41 + 1, 2**41 + 1, 2**41, 2**62, 0, 3], dtype=torch.float64)),
+    ("special_laguerre_polynomial_l.default", torch.tensor([0.0, -0.0, 0, 2], dtype=torch.float64), torch.tensor([2.0**41 + 1, 2**41, -1, 3], dtype=torch.float64)),
     *[("fft_rfftfreq.default", n, 0.5) for n in (-1, -2, -3, 0, 1)],
     # Statistics are those of the samples' channels, on average.
     *[("instance_norm.default", randoms(3, 2, *more).transpose(0, 1), randoms(3), None, randoms(3), randoms(3).abs(), True, 0.3, 1e-5, True)
@@ -261,6 +264,9 @@ FOUND_OPS = [
     *[("batch_norm.default", torch.empty(0, 2, 3, dtype=a), weight, bias, None, None, train, 0.1, 1e-5, True)
       for a, weight, bias in ((HALF, randoms(4, 1, 1), None), (HALF, None, randoms(5)), (torch.int32, torch.ones(9, 3, dtype=torch.int32), None))
       for train in (True,)],
+    # Equal numbers have no variance, and without eps are scaled by 0.
+    *[("batch_norm.default", torch.tensor([[[1.5, 1.5], [2, 3]], [[1.5, 1.5], [7, 4]]], dtype=a), weight, weight, None, None, True, 0.1, 0.0, False)
+      for a, weight in ((torch.float32, None), (torch.float64, torch.tensor([2.0, 0.5], dtype=torch.float64)), (HALF, None))],
     ("_adaptive_avg_pool2d.default", torch.empty(2, 0, 3, 4, dtype=torch.uint8), [2, 1]),
     ("adaptive_avg_pool1d.default", torch.empty(0, 16, dtype=BOOL), [3]),
     ("concatenate.default", [torch.empty(0), torch.empty(0, dtype=HALF)], 1),
@@ -453,6 +459,34 @@ def test_a_zero_of_a_polynomial_may_be_rounded():
     judge = fuzz_agree.Judge(Program([Source.of(torch.tensor([0.0, 0.5]))], steps, [Ref(1)]))
     for found, agrees in (([True, False], True), ([False, False], True), ([True, True], False)):
         assert (judge.difference([torch.tensor(found)], [torch.tensor([0.0, 0.5])]) == "") == agrees
+
+
+@pytest.mark.parametrize("dim", [(), (0,)])
+def test_a_product_may_overflow_before_it_meets_a_zero(dim):
+    for factors, agrees in (([0.0, 1e30, 1e30], True), ([0.0, 1e10, 1e10], False)):
+        x = torch.tensor(factors)
+        judge = fuzz_agree.Judge(one("prod.dim_int" if dim else "prod.default", x, *dim))
+        assert (judge.difference([torch.tensor(NAN)], [x]) == "") == agrees
+
+
+UNDRAWN = [
+    ("histogram.bins_tensor", torch.ones(3), torch.tensor([0.0, 2.0, 1.0])),
+    ("_trilinear.default", torch.ones(0, 1), torch.ones(0, 1), torch.ones(1, 1), [1], [2], [2], [1], 1),
+]
+
+
+@pytest.mark.parametrize("op, args", [(op, args) for op, *args in UNDRAWN])
+def test_what_eager_leaves_open_is_not_drawn(op, args):
+    assert not fuzz_draw.is_defined(op, (args, {}))
+
+
+@pytest.mark.parametrize("way", ["interp", "fused"])
+def test_sizes_from_data_are_taken_for_equal(way):
+    """Eager has one value here, which it takes for as many as are wanted."""
+    steps = [Step("_unique.default", [Ref(~0), True, False], {}, 2), Step("add.Tensor", [Ref(0), Ref(~1)], {}, 1)]
+    program = Program([Source.of(torch.zeros(9)), Source.of(torch.arange(4.0))], steps, [Ref(2)])
+    verdict = fuzz_run.check_alone(program, way)
+    assert verdict.kind == "refused" and "must agree" in verdict.detail
 
 
 @pytest.mark.parametrize("op, count", [("mm", 2), ("addmm", 3), ("bmm", 2), ("mv", 2), ("dot", 2)])

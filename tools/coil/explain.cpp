@@ -89,7 +89,8 @@ class StepPrinter {
 
   static bool is_auxiliary(const runtime::PlanStep& step) {
     return std::holds_alternative<runtime::CopyStep>(step) ||
-           std::holds_alternative<runtime::ReadSize>(step) || packing(step) != nullptr;
+           std::holds_alternative<runtime::ReadSize>(step) ||
+           std::holds_alternative<runtime::PlanCheck>(step) || packing(step) != nullptr;
   }
 
   static bool follows(const runtime::PlanStep& step) {
@@ -118,6 +119,8 @@ class StepPrinter {
     if (const auto* size = std::get_if<runtime::ReadSize>(&step))
       print(str("{}    read the size {} from %{}\n", indent, s.plan.symbols[size->symbol],
                 s.plan.buffers[size->buffer].name));
+    if (const auto* check = std::get_if<runtime::PlanCheck>(&step))
+      print(str("{}    check that {}\n", indent, check->text));
   }
 
   void step(const Scope& s, std::size_t index, std::span<const runtime::PlanStep> plan,

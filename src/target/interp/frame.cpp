@@ -1,6 +1,7 @@
 #include "target/interp/frame.h"
 
 #include "ops/scalar.h"
+#include "target/interp/bind.h"
 
 namespace coil::interp {
 
@@ -65,6 +66,7 @@ Status Frame::bind_sizes() {
     const i64 value = ops::read_element(memory->dtype, memory->data, memory->offset).i;
     COIL_TRY(check_range(size, value));
     env_.values[size.var] = value;
+    COIL_TRY(check_conditions(program_, env_, CheckScope::Known));
   }
   return Ok{};
 }

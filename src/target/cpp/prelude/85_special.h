@@ -22,12 +22,26 @@ COIL_INLINE T gcd(T a, T b) {
 
 // ---- orthogonal polynomials ----
 
+/// Where n, truncated, is a degree that an i64 holds.
+template <class V>
+COIL_INLINE auto is_degree(V n) {
+  using T = elem<V>;
+  return bit_and(gt(n, like<V>(T(-1))), lt(n, like<V>(T(0x1p63))));
+}
+/// 1, or where x is below 0 and n odd -1.
+template <class V>
+COIL_INLINE V sign_at_end(V x, V n) {
+  using T = elem<V>;
+  V degree = trunc(n);
+  auto is_even = eq(mul(trunc(mul(degree, like<V>(T(0.5)))), like<V>(T(2))), degree);
+  return where(bit_or(gt(x, like<V>(T(0))), is_even), like<V>(T(1)), like<V>(T(-1)));
+}
 /// p[n] of p[0] = 1, p[1] = second, p[k + 1] = step(k, p[k], p[k - 1]), n truncated; 0 for n < 0.
 template <class V, class Step>
 COIL_INLINE V three_term(V n, V second, Step step) {
   using T = elem<V>;
   const V zero = like<V>(T(0)), one = like<V>(T(1));
-  auto valid = bit_and(gt(n, like<V>(T(-1))), lt(n, like<V>(T(0x1p63))));
+  auto valid = is_degree(n);
   V degree = trunc(where(valid, n, zero));
   V before = one, last = where(lt(degree, one), one, second);
   for (i64 k = 1;; ++k) {
@@ -59,9 +73,7 @@ COIL_INLINE V chebyshev(V x, V n, V second, elem<V> low, Closed closed, End end)
   V p = three_term(where(direct, zero, n), second,
                    [=](V, V last, V before) { return fma(add(x, x), last, neg(before)); });
   if (!any(direct)) return p;
-  auto is_even = eq(mul(trunc(mul(degree, like<V>(T(0.5)))), like<V>(T(2))), degree);
-  V sign = where(gt(x, zero), one, where(is_even, one, like<V>(T(-1))));
-  V at_end = end(degree, sign);
+  V at_end = end(degree, sign_at_end(x, n));
   V inside = closed(degree, acos(x));
   return where(direct, where(eq(abs(x), one), at_end, inside), p);
 }
@@ -126,19 +138,22 @@ COIL_INLINE V hermite_he(V x, V n) {
 }
 template <class V>
 COIL_INLINE V laguerre_l(V x, V n) {
-  const V one = like<V>(elem<V>(1));
-  return three_term(n, sub(one, x), [=](V k, V last, V before) {
+  const V one = like<V>(elem<V>(1)), zero = like<V>(elem<V>(0));
+  auto is_one = bit_and(eq(x, zero), is_degree(n));  // as the polynomial of degree 0
+  return three_term(where(is_one, zero, n), sub(one, x), [=](V k, V last, V before) {
     V factor = add(add(k, k), sub(one, x));
     return div(difference_of_products(factor, last, k, before), add(k, one));
   });
 }
 template <class V>
 COIL_INLINE V legendre_p(V x, V n) {
-  const V one = like<V>(elem<V>(1));
-  return three_term(n, x, [=](V k, V last, V before) {
+  const V one = like<V>(elem<V>(1)), zero = like<V>(elem<V>(0));
+  auto at_end = bit_and(eq(abs(x), one), is_degree(n));
+  V p = three_term(where(at_end, zero, n), x, [=](V k, V last, V before) {
     V factor = mul(add(add(k, k), one), x);
     return div(difference_of_products(factor, last, k, before), add(k, one));
   });
+  return where(at_end, sign_at_end(x, n), p);
 }
 
 // ---- zeta ----
