@@ -12,12 +12,9 @@ scripts, and what is there is not run again.
 
 import argparse
 import collections
-import json
 import os
 import pathlib
-import queue
 import sys
-import threading
 import time
 
 import worker_pool
@@ -28,21 +25,10 @@ SECONDS_A_BATCH = 900
 SECONDS_ALONE = 120
 
 
-# The worker: reads a task a line, writes a result a line.
+# The worker: a task is a batch of programs.
 
 
-def quiet():
-    import logging
-    import warnings
-
-    import torch
-
-    logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-
-
-def run_task(task, report):
+def run_batch(task):
     import fuzz_draw
     import fuzz_run
     from fuzz_program import script
@@ -50,7 +36,7 @@ def run_task(task, report):
 
     numbers = task["numbers"]
     programs = [fuzz_draw.draw(f"{task['seed']}.{n}") for n in numbers]
-    verdicts = fuzz_run.check_batch(programs, lambda i: report(None if i is None else numbers[i]), not task["interp"])
+    verdicts = fuzz_run.check_batch(programs, compiles=not task["interp"])
     out = {"ok": 0, "refused": [], "different": [], "ops": collections.Counter()}
     for number, program, verdict in zip(numbers, programs, verdicts):
         out["ops"].update(s.op for s in program.steps)
@@ -61,107 +47,51 @@ def run_task(task, report):
         else:
             small = shrink(program, verdict) if task["shrink"] else program
             out["different"].append([number, verdict.way, verdict.detail, script(small)])
-    return out
+    return with_reason(out)
 
 
-def work():
-    """Nothing but results is written to the real stdout."""
-    results = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    quiet()
-
-    def write(row):
-        print(json.dumps(row), file=results, flush=True)
-
-    print("ready", file=results, flush=True)
-    for line in sys.stdin:
-        task = json.loads(line)
-        start = time.monotonic()
-        row = run_task(task, lambda n: write({"at": n}))
-        write({**task, **row, "seconds": round(time.monotonic() - start, 2)})
+def with_reason(row):
+    return {**row, "reason": f"{len(row['different'])} differ" if row["different"] else ""}
 
 
 # The parent.
 
 
 class Worker(worker_pool.Worker):
-    """One whose tasks are batches of programs: it says at which it is, so that one that hangs is known."""
+    """A batch that ends its process is run one by one."""
 
-    def __init__(self, cores):
-        super().__init__([sys.executable, __file__, "--worker", ",".join(map(str, cores))])
-
-    def run(self, task):
-        """The result, or (why there is none, at which program)."""
-        if self.process is None:
-            self.start()
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        at = None
-        seconds = SECONDS_A_BATCH if len(task["numbers"]) > 1 else SECONDS_ALONE
-        while True:
-            line = self.read(seconds)
-            if not line:
-                self.stop()
-                return None, ("hangs" if line is None else "ends the process"), at
-            row = json.loads(line)
-            if "at" not in row:
-                return row, "", None
-            at = row["at"]
-
-    def run_safely(self, task):
-        """A batch that ends its worker is run one by one."""
-        row, batch_why, at = self.run(task)
-        if row is not None:
+    def run(self, task, seconds):
+        row = super().run(task, seconds)
+        if "ok" in row:
             return row
-        out = {**task, "ok": 0, "refused": [], "different": [], "ops": {}, "seconds": 0.0}
+        alone = []
         for number in task["numbers"]:
-            one, why, _ = self.run({**task, "numbers": [number]})
-            if one is None:
-                out["different"].append([number, "", f"the program {why}", ""])
-                continue
-            out["ok"] += one["ok"]
-            out["refused"] += one["refused"]
-            out["different"] += one["different"]
-            out["seconds"] += one["seconds"]
-            for op, count in one["ops"].items():
-                out["ops"][op] = out["ops"].get(op, 0) + count
-        if not out["different"]:
-            out["different"].append([task["numbers"][0] if at is None else at, "together", f"the batch {batch_why}", ""])
-            out["ok"] -= 1
-        return out
+            alone.append(super().run({**task, "numbers": [number]}, SECONDS_ALONE))
+        return joined(row, alone)
 
 
-def run_all(tasks, jobs, store):
-    pending = queue.SimpleQueue()
-    for task in tasks:
-        pending.put(task)
-    lock = threading.Lock()
-
-    def serve(cores):
-        worker = Worker(cores)
-        while True:
-            try:
-                task = pending.get_nowait()
-            except queue.Empty:
-                worker.stop()
-                return
-            row = worker.run_safely(task)
-            with lock, store.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-            tell(row)
-
-    threads = [threading.Thread(target=serve, args=(share(i, jobs),)) for i in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def joined(batch, alone):
+    """The row of a batch that has none, of those of its programs."""
+    out = {**batch, "ok": 0, "refused": [], "different": [], "ops": collections.Counter()}
+    for row in alone:
+        if "ok" not in row:
+            out["different"].append([*row["numbers"], "", f"the program {row['reason']}", ""])
+            continue
+        for field in ("ok", "refused", "different"):
+            out[field] += row[field]
+        out["ops"].update(row["ops"])
+    if not out["different"]:
+        out["different"].append([batch["numbers"][0], "together", f"the batch {batch['reason']}", ""])
+        out["ok"] -= 1
+    return with_reason(out)
 
 
-def share(i, jobs):
-    """The cores of one worker and the compilers that it starts."""
-    cores = sorted(os.sched_getaffinity(0))
-    first = i * len(cores) // jobs
-    return cores[first : max((i + 1) * len(cores) // jobs, first + 1)]
+class Pool(worker_pool.Pool):
+    worker = Worker
+
+    def keep(self, row):
+        super().keep(row)
+        tell(row)
 
 
 def tell(row):
@@ -199,7 +129,7 @@ def show_one(seed, number):
     from fuzz_program import Merged, script
     from fuzz_shrink import shrink
 
-    quiet()
+    worker_pool.quieten()
     program = fuzz_draw.draw(f"{seed}.{number}")
     print(script(program), flush=True)
     verdict = fuzz_run.check_all_alone(program)
@@ -213,12 +143,9 @@ def show_one(seed, number):
 
 def chosen_rows(args):
     """Rows of the store that these arguments ask for."""
-    lines = args.store.read_text().splitlines() if args.store.is_file() else []
     wanted = range(args.first, args.first + args.count)
-    rows = [json.loads(line) for line in lines]
-    return [
-        row for row in rows
-        if (row["seed"], row["interp"]) == (args.seed, args.interp) and any(n in wanted for n in row["numbers"])]
+    rows = worker_pool.read_store(args.store, lambda row: (row["seed"], row["interp"], *row["numbers"]))
+    return [row for key, row in rows.items() if key[:2] == (args.seed, args.interp) and any(n in wanted for n in key[2:])]
 
 
 def main():
@@ -232,15 +159,13 @@ def main():
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--interp", action="store_true", help="the interpreter alone")
     parser.add_argument("--only", type=int)
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        os.sched_setaffinity(0, map(int, args.worker.split(",")))
-        return work()
+        return worker_pool.serve(run_batch)
     if args.only is not None:
         return show_one(args.seed, args.only)
     start = time.monotonic()
-    args.store.parent.mkdir(parents=True, exist_ok=True)
     rows = chosen_rows(args)
     for row in rows:
         tell(row)
@@ -249,7 +174,7 @@ def main():
     tasks = [
         {"seed": args.seed, "numbers": wanted[i : i + args.batch], "shrink": not args.no_shrink, "interp": args.interp}
         for i in range(0, len(wanted), args.batch)]
-    run_all(tasks, args.jobs, args.store)
+    Pool([sys.executable, __file__, "--worker"], args.jobs, SECONDS_A_BATCH, args.store).run(tasks)
     rows = chosen_rows(args)
     missing = args.count - sum(n in range(args.first, args.first + args.count) for row in rows for n in row["numbers"])
     if missing:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 START_S = 300
@@ -55,15 +56,21 @@ class Table:
         return self.rows()
 
 
+def quieten():
+    """Of this process: errors alone are said, by one thread."""
+    import torch
+
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+
+
 def serve(run):
     """The worker: reads a task a line and writes a row a line. `run(task)` gives the result's fields.
     Nothing but rows is written to the real stdout."""
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    import torch
-
-    logging.disable(logging.CRITICAL)
-    torch.set_num_threads(1)
+    quieten()
     print("ready", file=rows, flush=True)
     for line in sys.stdin:
         task = json.loads(line)
@@ -73,10 +80,11 @@ def serve(run):
 
 
 class Worker:
-    """A process that runs one task at a time, and is replaced when it hangs or dies."""
+    """A process that runs one task at a time, and is replaced when it hangs or dies. It and the compilers that it
+    starts have these cores."""
 
-    def __init__(self, command):
-        self.command, self.process, self.unread = command, None, b""
+    def __init__(self, command, cores):
+        self.command, self.cores, self.process, self.unread = command, cores, None, b""
 
     def start(self):
         self.unread = b""
@@ -87,6 +95,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        os.sched_setaffinity(self.process.pid, self.cores)
         if self.read(START_S) != "ready\n":
             raise RuntimeError(f"a worker did not start: {' '.join(self.command)}")
 
@@ -133,8 +142,16 @@ def read_store(path, key_of):
     return {key_of(row): row for row in rows}
 
 
+def share_of_cores(i, jobs):
+    cores = sorted(os.sched_getaffinity(0))
+    first = i * len(cores) // jobs
+    return cores[first : max((i + 1) * len(cores) // jobs, first + 1)]
+
+
 class Pool:
     """`jobs` workers of this command line, a limit of seconds for a task, and the file of rows."""
+
+    worker = Worker
 
     def __init__(self, command, jobs, seconds, store):
         self.command, self.jobs, self.seconds, self.store = command, jobs, seconds, store
@@ -147,14 +164,14 @@ class Pool:
         self.total, self.done, self.failures = len(tasks), 0, 0
         for task in tasks:
             self.pending.put(task)
-        threads = [threading.Thread(target=self.work) for _ in range(self.jobs)]
+        threads = [threading.Thread(target=self.work, args=(share_of_cores(i, self.jobs),)) for i in range(self.jobs)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def work(self):
-        worker = Worker(self.command)
+    def work(self, cores):
+        worker = self.worker(self.command, cores)
         while True:
             try:
                 task = self.pending.get_nowait()

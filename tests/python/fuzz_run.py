@@ -124,15 +124,13 @@ def check_all_alone(program):
     return check_fusion(program)
 
 
-def check_batch(programs, report=lambda i: None, compiles=True):
+def check_batch(programs, compiles=True):
     """A Verdict for each program. Those that the interpreter agrees on are compiled together."""
     verdicts = []
     judges = []
     for i, program in enumerate(programs):
-        report(i)
         judges.append(Judge(program))
         verdicts.append(check_alone(program, "interp", judges[i]))
-    report(None)
     good = [i for i, v in enumerate(verdicts) if v.kind == "ok" and compiles]
     for start in range(0, len(good), MAX_BATCH):
         check_compiled(programs, judges, verdicts, good[start : start + MAX_BATCH])
