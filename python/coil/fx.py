@@ -245,7 +245,9 @@ class GraphWriter:
         """Where an as_strided begins, from the first element that coil has of the input or result that
         it views. torch counts from the start of the memory, which a graph does not know."""
         base, offset = base_of(node), offset_from(node)
-        first = self.memories.get(base.name, (0, 0))[0]
+        first, rest = in_elements(node, self.memories.get(base.name, (0, 0))[0])
+        if rest:
+            raise CompileError(f"'{node}' (as_strided) begins between two elements of '{base}'")
         if not isinstance(offset, int):
             if first == 0:
                 return offset
@@ -358,10 +360,12 @@ def base_of(node):
 
 
 def offset_from(node):
-    """Where an as_strided begins, from the first element of its base."""
+    """Where an as_strided begins, from the first element of its base, in elements of its own."""
     at = RESTRIDING[node.target] + 2
     base, given = base_of(node), node.args[at] if len(node.args) > at else None
-    start = base.meta["val"].storage_offset()
+    start, rest = in_elements(node, base.meta["val"].storage_offset())
+    if rest:
+        raise CompileError(f"'{node}' (as_strided) is of elements between which '{base}' begins")
     if isinstance(given, Node):
         if isinstance(start, int) and start == 0:
             return given
@@ -370,6 +374,17 @@ def offset_from(node):
     if not isinstance(offset, int):
         raise CompileError(f"'{node}' (as_strided) begins where a size says, in '{base}', which does not begin at 0")
     return offset
+
+
+def item_sizes(node):
+    """Bytes of an element of an as_strided, and of its base."""
+    return node.args[0].meta["val"].dtype.itemsize, base_of(node).meta["val"].dtype.itemsize
+
+
+def in_elements(node, count):
+    """A number of the base's elements as one of an as_strided's, and the bytes that are left."""
+    own, of_base = item_sizes(node)
+    return (count, 0) if own == of_base else divmod(count * of_base, own)
 
 
 def memories(module):
@@ -384,7 +399,9 @@ def memories(module):
         sizes, strides = (concrete(x) for x in node.args[at : at + 2])
         start = offset_from(node)
         if sizes is not None and strides is not None and isinstance(start, int) and 0 not in sizes:
-            reaches.setdefault(base_of(node), []).append((start, start + span_of(sizes, strides)))
+            own, of_base = item_sizes(node)
+            end = -(-(start + span_of(sizes, strides)) * own // of_base)
+            reaches.setdefault(base_of(node), []).append((start * own // of_base, end))
     out = {}
     for base, seen in reaches.items():
         value = base.meta["val"]

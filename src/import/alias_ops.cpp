@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "graph/builder.h"
+#include "graph/rule.h"
 #include "graph/rules.h"
 
 namespace coil {
@@ -387,12 +388,24 @@ AliasOps::Results AliasOps::conj() {
   return one(copied("conj_physical", tensor(0), {}));
 }
 
-/// The whole memory of a tensor; its elements are what as_strided counts.
+/// The whole memory of a tensor; its elements are what as_strided counts. Behind a view of another
+/// dtype it is one row, whose bytes are then seen as elements of that dtype.
 TensorId AliasOps::memory_of(TensorId self) {
   const TensorId root = builder_.base(builder_.base_of(self)).root;
-  if (builder_.type(root).dtype != builder_.type(self).dtype)
-    throw BuildError{builder_.error_at(call_, "a view of another dtype is not supported here")};
-  return root;
+  const Type whole = builder_.type(root);
+  const DType dtype = builder_.type(self).dtype;
+  if (whole.dtype == dtype) return root;
+  sym::Arena& syms = builder_.syms();
+  const i64 ratio = std::max(1, size_of(dtype) / size_of(whole.dtype));  // elements of it for one
+  const sym::Expr one = syms.constant(1), many = syms.constant(ratio);
+  sym::Expr count = one;
+  for (std::size_t i = 0; i < whole.ndim(); ++i)
+    count = syms.add(count, syms.mul(syms.sub(whole.shape[i], one), whole.strides[i]));
+  if (known_empty(builder_.graph(), whole)) count = syms.constant(0);
+  count = syms.mul(syms.floordiv(count, many), many);
+  const TensorId row =
+      step(root, "as_strided", {Exprs{count}, Exprs{one}, syms.constant(0)}, call_.names.size());
+  return step(row, "view.dtype", {dtype}, call_.names.size());
 }
 
 AliasOps::Results AliasOps::as_strided() {
@@ -420,6 +433,8 @@ AliasOps::Results AliasOps::as_strided_scatter() {
   const TensorId self = tensor(0);
   const bool from_self = is_none(4);
   const TensorId of = from_self ? self : memory_of(self);
+  if (builder_.chain(of).size() > 0 && !from_self)
+    throw BuildError{builder_.error_at(call_, "a view of another dtype is not supported here")};
   const ViewStep seen{"as_strided", {exprs(2), exprs(3), arg(4)}};
   ValueId source = builder_.read(tensor(1));
   Graph& graph = builder_.graph();

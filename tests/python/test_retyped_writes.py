@@ -47,6 +47,13 @@ PROGRAMS = [
     # of a view of a view
     written(BYTES, ("view.dtype", -1, torch.int64), ("select.int", 0, 0, 1), ("view.dtype", 1, torch.int16),
             ("slice.Tensor", 2, 0, 0, 4, 3), ("zero_.default", 3)),
+    # of strides over all of the memory
+    written(FLOATS.t(), ("view.dtype", -1, torch.int32), ("as_strided.default", 0, [3, 2], [2, 1], 1)),
+    written(BYTES, ("view.dtype", -1, torch.int32), ("as_strided_copy.default", 0, [2, 2], [3, 1], 1)),
+    written(FLOATS, ("view.dtype", -1, torch.int16), ("as_strided.default", 0, [9], [2], 1), ("fill_.Scalar", 1, 7)),
+    written(BYTES, ("view.dtype", -1, torch.int32), ("as_strided.default", 0, [2], [3], 1), ("fill_.Scalar", 1, 7)),
+    written(torch.view_as_complex(FLOATS.view(6, 2)), ("view_as_real.default", -1), ("as_strided.default", 0, [4], [3], 1),
+            ("neg_.default", 1)),
     # elements that stay keep all their bits
     written(NANS, ("view.dtype", -1, torch.float16), ("select.int", 0, 1, 1), ("fill_.Scalar", 1, 1.5)),
     written(NANS, ("view.dtype", -1, torch.bfloat16), ("select.int", 0, 0, 0), ("fill_.Scalar", 1, 1.5)),
