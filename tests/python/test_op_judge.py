@@ -59,6 +59,14 @@ def test_what_overflows_is_infinite():
     assert not judged("matrix_exp", wanted.clamp(max=60000), x)
 
 
+def test_infinite_is_another_thing_than_no_number():
+    x = torch.tensor([1.0, 1000.0])
+    found = torch.tensor([2.7182817, torch.inf])
+    assert judged("exp", found, x)
+    for wrong in (torch.nan, -torch.inf, 3e38):
+        assert not judged("exp", torch.tensor([2.7182817, wrong]), x)
+
+
 def test_integers_are_computed_in_double_too():
     x = torch.arange(12, dtype=torch.uint8).reshape(3, 4) * 17
     wanted = torch.fft.hfft(x.double()).float()
