@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/rule.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -31,6 +32,11 @@ Values frobenius_norm(Composite& c) {
   return {c.call("linalg_vector_norm", {c.self(), c.n(2), c.arg("dim"), c.flag("keepdim")})};
 }
 
+/// The largest number of what is not negative: 0 where there is none, which is then their sum.
+std::string_view largest(Composite& c, ValueId v) {
+  return known_empty(c.builder.graph(), c.type(v)) ? "sum" : "amax";
+}
+
 /// Norms over singular values: their sum (nuc), the largest (2) or the smallest (-2).
 ValueId spectral_norm(Composite& c, std::string_view op, i64 rows, i64 columns, bool keeps,
                       ValueId v) {
@@ -54,7 +60,8 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
     return c.call("linalg_vector_norm", {v, c.n(2), c.as_exprs({rows, columns}), keeps});
   }
   const double p = c.real("ord");
-  if (std::abs(p) == 2) return spectral_norm(c, p > 0 ? "amax" : "amin", rows, columns, keeps, v);
+  if (std::abs(p) == 2)
+    return spectral_norm(c, p > 0 ? largest(c, v) : "amin", rows, columns, keeps, v);
   const bool over_columns = std::isinf(p);
   if (!over_columns && std::abs(p) != 1)
     c.fail("the norm of order {} of matrices is not supported", p);
@@ -62,6 +69,8 @@ ValueId matrix_norm(Composite& c, const Arg& order, i64 rows, i64 columns, bool 
   i64 chosen = over_columns ? rows : columns;
   const ValueId sums = c.sum(c.call("abs", {v}), {summed}, keeps ? KeepDim::Yes : KeepDim::No);
   if (!keeps && chosen > summed) --chosen;
+  if (p > 0 && largest(c, sums) == "sum")
+    return c.sum(sums, {chosen}, keeps ? KeepDim::Yes : KeepDim::No);
   return c.call(p > 0 ? "amax" : "amin", {sums, c.as_exprs({chosen}), keeps});
 }
 
