@@ -12,6 +12,9 @@ using ops::ScalarOp;
 
 enum class Mode : u8 { Linear, Nearest, Cubic };
 enum class Padding : u8 { Zeros, Border, Reflection };
+/// Where padding puts a coordinate that is NaN. Eager: the first element of an image, the last of a
+/// volume.
+enum class NanAt : u8 { First, Last };
 
 /// A number with its derivative by the grid's coordinate.
 struct Coordinate {
@@ -25,7 +28,7 @@ struct GridAxis {
   Expr extent;
   bool align_corners;
   Padding padding;
-  bool is_volume;
+  NanAt nan_at;
 
   Val c(double x) const { return b.constant(dtype, x); }
   Val size() const { return b.value(extent, dtype); }
@@ -51,15 +54,15 @@ struct GridAxis {
     const Val turned = b.op(ScalarOp::bits_xor, {below, is_odd});
     return {b.where(is_odd, backward, forward), b.where(turned, b.neg(x.slope), x.slope)};
   }
-  /// The slope is 0 at and beyond the edges. As in eager, NaN is the first place of an image and
-  /// the last of a volume.
+  /// The slope is 0 at and beyond the edges.
   Coordinate clipped(Coordinate x) const {
     const Val last = b.sub(size(), c(1));
     const Val within = b.op(ScalarOp::bits_and,
                             {test(ScalarOp::gt, x.place, c(0)), test(ScalarOp::lt, x.place, last)});
-    const Val place = is_volume
-                          ? b.max(b.where(test(ScalarOp::lt, x.place, last), x.place, last), c(0))
-                          : b.min(b.where(test(ScalarOp::gt, x.place, c(0)), x.place, c(0)), last);
+    const Val above = nan_at == NanAt::First
+                          ? b.where(test(ScalarOp::gt, x.place, c(0)), x.place, c(0))
+                          : b.max(x.place, c(0));
+    const Val place = b.where(test(ScalarOp::lt, above, last), above, last);
     return {place, b.where(within, x.slope, c(0))};
   }
   Coordinate padded(Coordinate x) const {
@@ -143,8 +146,12 @@ Sampler make_sampler(BodyBuilder& b, const Args& args, const Exprs& at) {
   const auto mode = static_cast<Mode>(args.integer("interpolation_mode"));
   const std::size_t n = s.input.extents.size() - 2;
   for (std::size_t k = 0; k < n; ++k) {
-    const GridAxis axis{b,       s.dtype, s.input.extents[2 + k], args.flag("align_corners"),
-                        padding, n == 3};
+    const GridAxis axis{b,
+                        s.dtype,
+                        s.input.extents[2 + k],
+                        args.flag("align_corners"),
+                        padding,
+                        n == 2 ? NanAt::First : NanAt::Last};
     Exprs point = at;
     point.push_back(l.syms.constant(static_cast<i64>(n - 1 - k)));  // x, the last dim, comes first
     const Val x = b.cast(b.load(grid, point), s.dtype);

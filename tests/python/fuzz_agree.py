@@ -15,7 +15,7 @@ SURE_RUNS = 40  # before something is called a difference
 EXACT = {
     "add", "sub", "rsub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "negative",
     "abs", "absolute", "sign", "sgn", "positive", "reciprocal", "square", "floor", "ceil", "trunc",
-    "fix", "frac", "round", "floor_divide", "fmod", "remainder", "copysign", "nextafter", "where", "maximum",
+    "fix", "frac", "round", "floor_divide", "fmod", "remainder", "copysign", "signbit", "nextafter", "where", "maximum",
     "minimum", "fmax", "fmin", "max", "min", "amax", "amin", "aminmax", "clamp", "clamp_min", "clamp_max",
     "clip", "relu", "relu6", "hardtanh", "threshold", "masked_fill", "nan_to_num", "heaviside", "cat",
     "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "clone", "copy", "fill", "zero", "zeros_like",

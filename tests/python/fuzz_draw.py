@@ -499,7 +499,22 @@ def is_defined(name, given):
         is_complex = any(x.is_complex() for x in tensors)
         return not is_complex or bool((by != 0).all() if isinstance(by, torch.Tensor) else by != 0)
     if packet.startswith(("histogram", "_histogramdd")):  # what it does with edges that are not sorted is nobody's promise
+        if name == "_histogramdd_bin_edges.default" and not tensors[0].is_floating_point():  # edges rounded to integers
+            return False
         return all(bool((x[1:] >= x[:-1]).all()) for x in results_of(given[0][1]))
+    if packet == "cov":  # of too few observations: rounding decides between 0 / 0 and more
+        return all(bool(torch.isfinite(x).all()) for x in results_of(overload(name)(*given[0], **given[1])))
+    if packet == "cdist":  # how many points there are decides whether distances come from a product
+        return all(bool(torch.isfinite(x).all()) for x in tensors)
+    if packet in ("add", "sub", "subtract", "rsub") and any(x.is_complex() for x in tensors):
+        return all(bool(torch.isfinite(x).all()) for x in tensors)  # alpha is multiplied as a complex number
+    if packet == "addcdiv" and any(x.is_complex() for x in tensors):
+        return bool(((tensors[2] != 0) & torch.isfinite(tensors[2])).all())
+    if packet in ("max_pool2d_with_indices", "max_pool3d_with_indices"):  # the place of nothing, where padding is dilated over
+        made, places = overload(name)(*given[0], **given[1])
+        dims = 2 if "2d" in packet else 3
+        image, places = tensors[0].flatten(-dims), places.flatten(-dims)
+        return bool((places < image.shape[-1]).all()) and bool((image.gather(-1, places) == made.flatten(-dims)).all())
     if packet == "lu_unpack":  # rows that are not there are swapped unasked
         pivots, rows = given[0][1], given[0][0].shape[-2:-1]
         return pivots.numel() == 0 or bool(pivots.min() >= 1 and pivots.max() <= rows.numel())
@@ -558,14 +573,6 @@ def is_defined(name, given):
             return False
         dims = tensors[0].ndim + len(new[0])  # the sizes of all but one operand are taken on trust
         return all(len({n for x, at in zip(tensors, new) for n in size_at(x, at, d)}) == 1 for d in range(dims))
-    if packet == "cov":  # divided by no degree of freedom, what cancels is infinite or NaN
-        settings = dict(zip(("self", "correction"), given[0])) | given[1]
-        return settings.get("correction", 1) < (tensors[0].shape[-1] if tensors[0].ndim else 1)
-    if packet == "_histogramdd_bin_edges":  # of integers, edges between which lie elements are rounded to integers
-        return tensors[0].is_floating_point()
-    if packet in ("max_pool2d_with_indices", "max_pool3d_with_indices"):  # the place in a window that has no element
-        values, places = (x.flatten(-int(packet[8])) for x in overload(name)(*given[0], **given[1]))
-        return same_bits(tensors[0].flatten(-int(packet[8])).gather(-1, places), values)
     if packet in ("pixel_unshuffle", "pixel_shuffle"):  # of nothing torch's kernel has another shape than its graph
         return tensors[0].numel() > 0
     if packet not in TIES and packet not in WRITES:

@@ -267,6 +267,14 @@ FOUND_OPS = [
     # Equal numbers have no variance, and without eps are scaled by 0.
     *[("batch_norm.default", torch.tensor([[[1.5, 1.5], [2, 3]], [[1.5, 1.5], [7, 4]]], dtype=a), weight, weight, None, None, True, 0.1, 0.0, False)
       for a, weight in ((torch.float32, None), (torch.float64, torch.tensor([2.0, 0.5], dtype=torch.float64)), (HALF, None))],
+    # The norm of a matrix without elements is 0.
+    *[("linalg_matrix_norm.default", torch.empty(shape), order, [-2, -1], keeps)
+      for shape in ((2, 0, 3), (2, 3, 0)) for order in (2, 1, INF) for keeps in (False, True)],
+    # Padding gives a place that is not a number to one end: of an image to the first, of a volume to the last.
+    *[("grid_sampler_2d.default", torch.arange(6.0).view(1, 1, 2, 3), torch.tensor([[NAN, 0.0], [INF, 0.0], [0, NAN], [-INF, 0.5]]).view(1, 1, 4, 2), mode, padding, aligned)
+      for mode in (0, 1) for padding in (1, 2) for aligned in (False, True)],
+    *[("grid_sampler_3d.default", torch.arange(24.0).view(1, 1, 2, 3, 4), torch.tensor([[NAN, 0, 0], [0, NAN, 0], [0, 0, NAN], [INF, 0, 0]]).view(1, 1, 1, 4, 3), mode, padding, aligned)
+      for mode in (0, 1) for padding in (1, 2) for aligned in (False, True)],
     ("_adaptive_avg_pool2d.default", torch.empty(2, 0, 3, 4, dtype=torch.uint8), [2, 1]),
     ("adaptive_avg_pool1d.default", torch.empty(0, 16, dtype=BOOL), [3]),
     ("concatenate.default", [torch.empty(0), torch.empty(0, dtype=HALF)], 1),
@@ -472,6 +480,11 @@ def test_a_product_may_overflow_before_it_meets_a_zero(dim):
 UNDRAWN = [
     ("histogram.bins_tensor", torch.ones(3), torch.tensor([0.0, 2.0, 1.0])),
     ("_trilinear.default", torch.ones(0, 1), torch.ones(0, 1), torch.ones(1, 1), [1], [2], [2], [1], 1),
+    ("cov.default", torch.tensor([1.0])),
+    ("cdist.default", torch.tensor([[INF]]), torch.tensor([[1.0]])),
+    ("add.Tensor", torch.ones(1), torch.tensor([complex(INF, 1)])),
+    ("addcdiv.default", torch.ones(1) + 1j, torch.ones(1), torch.tensor([INF])),
+    ("max_pool2d_with_indices.default", torch.ones(1, 2, 1), [1, 2], [1, 1], [0, 1], [1, 2]),
 ]
 
 
