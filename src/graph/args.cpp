@@ -8,8 +8,6 @@ namespace {
 using ops::ArgType;
 using ops::SchemaArg;
 
-bool is_integer(ArgType type) { return type == ArgType::Int || type == ArgType::SymInt; }
-
 /// Numbers of "[-2, -1]"; nothing if there is something else in it.
 std::optional<std::vector<double>> list_items(std::string_view text) {
   std::vector<double> items;

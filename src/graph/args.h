@@ -10,6 +10,9 @@
 
 namespace coil {
 
+inline bool is_integer(ops::ArgType type) {
+  return type == ops::ArgType::Int || type == ops::ArgType::SymInt;
+}
 /// The default of `arg`, which must have one: "[0, 1]" gives a list of expressions, "long" i64.
 Result<Arg> default_arg(sym::Arena& syms, const ops::SchemaArg& arg);
 /// Whether `value` is the default of `arg`, so that printing may leave it out.

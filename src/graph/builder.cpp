@@ -5,16 +5,6 @@
 #include "ops/schema.h"
 
 namespace coil {
-namespace {
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw BuildError{result.error()};
-  return std::move(*result);
-}
-
-}  // namespace
-
 GraphBuilder::GraphBuilder(Graph& graph, LocId loc, std::string prefix)
     : graph_(graph), loc_(loc), prefix_(std::move(prefix)) {}
 

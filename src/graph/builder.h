@@ -15,6 +15,12 @@ struct BuildError {
   Error error;
 };
 
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) throw BuildError{result.error()};
+  return std::move(*result);
+}
+
 class GraphBuilder {
  public:
   /// Appends to `graph`. New nodes get `loc`; new values are named after `prefix`.

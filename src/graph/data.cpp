@@ -112,8 +112,6 @@ Status read_bool(TextReader& in, std::byte* out) {
   return Ok{};
 }
 
-DType part_of(DType complex) { return complex == DType::c32 ? DType::f16 : real_of(complex); }
-
 class Random {
  public:
   explicit Random(u64 seed) : state_(seed) {}
@@ -142,8 +140,8 @@ void store_random(Random& random, DType dtype, std::byte* at) {
     case DTypeClass::Signed:
     case DTypeClass::Unsigned: return store_integer(dtype, at, random.bits() % 10);
     case DTypeClass::Complex:
-      store_float(part_of(dtype), at, random.normal());
-      store_float(part_of(dtype), at + size_of(dtype) / 2, random.normal());
+      store_float(real_of(dtype), at, random.normal());
+      store_float(real_of(dtype), at + size_of(dtype) / 2, random.normal());
   }
 }
 
@@ -158,7 +156,7 @@ std::string element_text(DType dtype, const std::byte* element) {
       if (dtype == DType::f64) return float_text(load<double>(element));
       return f32_text(static_cast<float>(load_float(dtype, element)));
     case DTypeClass::Complex: {
-      const DType part = part_of(dtype);
+      const DType part = real_of(dtype);
       return str("({}, {})", element_text(part, element),
                  element_text(part, element + size_of(dtype) / 2));
     }
@@ -175,9 +173,9 @@ Status read_element(TextReader& in, DType dtype, std::byte* out) {
     case DTypeClass::Complex: break;
   }
   COIL_TRY(in.expect("("));
-  COIL_TRY(read_float(in, part_of(dtype), out));
+  COIL_TRY(read_float(in, real_of(dtype), out));
   COIL_TRY(in.expect(","));
-  COIL_TRY(read_float(in, part_of(dtype), out + size_of(dtype) / 2));
+  COIL_TRY(read_float(in, real_of(dtype), out + size_of(dtype) / 2));
   return in.expect(")");
 }
 

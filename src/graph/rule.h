@@ -57,6 +57,15 @@ class Call {
   Error fail(fmt::format_string<Args...> text, Args&&... args) const {
     return in_context(op_, error(text, std::forward<Args>(args)...));
   }
+  /// The result, or its Error with the op's name before it.
+  template <class T>
+  Result<T> named(Result<T> result) const {
+    if (result.ok()) return result;
+    return in_context(op_, result.error());
+  }
+  Status sizes_agree(sym::Expr a, sym::Expr b) const {
+    return named(require_equal(graph, a, b, "sizes"));
+  }
   std::string shape_text(std::span<const sym::Expr> shape) const;
 
  private:

@@ -40,16 +40,15 @@ Result<Types> masked_fill(const Call& call) {
     return call.fail("mask is {}", name(call.tensor("mask").dtype));
   if (call.op() == "masked_fill.Tensor" && call.tensor("value").ndim() != 0)
     return call.fail("value must have no dims, not {}", text(call.syms, call.tensor("value")));
-  Result<Sizes> shape = broadcast(call.graph, self.shape, call.tensor("mask").shape);
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  return Types{call.contiguous(self.dtype, std::move(*shape))};
+  Sizes shape = COIL_TRY(call.named(broadcast(call.graph, self.shape, call.tensor("mask").shape)));
+  return Types{call.contiguous(self.dtype, std::move(shape))};
 }
 
 /// `copy` writes all of `self`, whose layout it keeps.
 Result<Types> copy(const Call& call) {
-  Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("src").shape);
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  if (shape->size() != call.self().ndim())
+  const Sizes shape =
+      COIL_TRY(call.named(broadcast(call.graph, call.self().shape, call.tensor("src").shape)));
+  if (shape.size() != call.self().ndim())
     return call.fail("the source has more dims than the target");
   Type out = call.self();
   const bool overlaps =
@@ -87,8 +86,7 @@ Result<Types> cat(const Call& call) {
     if (parts[i].ndim() != shape.size()) return call.fail("tensors differ in number of dims");
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if (d == dim) continue;
-      Status fits = require_equal(call.graph, shape[d], parts[i].shape[d], "sizes");
-      if (!fits.ok()) return call.fail("{}", fits.error().message);
+      COIL_TRY(call.sizes_agree(shape[d], parts[i].shape[d]));
     }
     shape[dim] = call.syms.add(shape[dim], parts[i].shape[dim]);
   }
@@ -106,10 +104,7 @@ Result<Types> stack(const Call& call) {
   const i64 dim = COIL_TRY(call.dim("dim", shape.size() + 1));
   for (const Type& t : parts) {
     if (t.ndim() != shape.size()) return call.fail("tensors differ in number of dims");
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      Status fits = require_equal(call.graph, shape[d], t.shape[d], "sizes");
-      if (!fits.ok()) return call.fail("{}", fits.error().message);
-    }
+    for (std::size_t d = 0; d < shape.size(); ++d) COIL_TRY(call.sizes_agree(shape[d], t.shape[d]));
   }
   shape.insert(shape.begin() + dim, call.number(static_cast<i64>(parts.size())));
   return Types{call.contiguous(promote(promotion), std::move(shape))};

@@ -95,11 +95,8 @@ Result<Indexing> read_indices(const Call& call) {
     }
     if (out.per_dim.size() + index.ndim() > self.ndim() || index.ndim() == 0)
       return call.fail("a mask {} does not fit {}", text(call.syms, index), text(call.syms, self));
-    for (std::size_t i = 0; i < index.ndim(); ++i) {
-      Status fits =
-          require_equal(call.graph, index.shape[i], self.shape[out.per_dim.size() + i], "sizes");
-      if (!fits.ok()) return call.fail("{}", fits.error().message);
-    }
+    for (std::size_t i = 0; i < index.ndim(); ++i)
+      COIL_TRY(call.sizes_agree(index.shape[i], self.shape[out.per_dim.size() + i]));
     const sym::Expr count = data_size(call, index);
     for (std::size_t i = 0; i < index.ndim(); ++i) out.per_dim.push_back(Sizes{count});
   }
@@ -119,9 +116,7 @@ Result<Types> index(const Call& call) {
   std::size_t first = self.ndim(), last = 0, count = 0;
   for (std::size_t d = 0; d < self.ndim(); ++d) {
     if (!indexing.per_dim[d]) continue;
-    Result<Sizes> joined = broadcast(call.graph, block, *indexing.per_dim[d]);
-    if (!joined.ok()) return call.fail("{}", joined.error().message);
-    block = *joined;
+    block = COIL_TRY(call.named(broadcast(call.graph, block, *indexing.per_dim[d])));
     first = std::min(first, d);
     last = d;
     ++count;
@@ -215,16 +210,14 @@ Result<Types> index_fill(const Call& call) {
 }
 
 Result<Types> masked_scatter(const Call& call) {
-  Result<Sizes> shape = broadcast(call.graph, call.self().shape, call.tensor("mask").shape);
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  return Types{call.contiguous(call.self().dtype, std::move(*shape))};
+  Sizes shape =
+      COIL_TRY(call.named(broadcast(call.graph, call.self().shape, call.tensor("mask").shape)));
+  return Types{call.contiguous(call.self().dtype, std::move(shape))};
 }
 
 Result<Types> masked_select(const Call& call) {
   Type all = call.self();
-  Result<Sizes> shape = broadcast(call.graph, all.shape, call.tensor("mask").shape);
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  all.shape = std::move(*shape);
+  all.shape = COIL_TRY(call.named(broadcast(call.graph, all.shape, call.tensor("mask").shape)));
   return Types{call.contiguous(all.dtype, {data_size(call, all)})};
 }
 

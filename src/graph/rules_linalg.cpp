@@ -29,24 +29,21 @@ Result<Matrices> matrices_of_any(const Call& call, std::string_view name) {
                   type.shape[type.ndim() - 2], type.shape.back()};
 }
 
+DType real_dtype(DType dtype) { return is_complex(dtype) ? real_of(dtype) : dtype; }
+
 /// Eager does not ask the dtype where there is no element.
 Result<Matrices> matrices(const Call& call, std::string_view name) {
   if (known_empty(call.graph, call.tensor(name))) return matrices_of_any(call, name);
   const DType dtype = call.tensor(name).dtype;
-  const DType real = is_complex(dtype) ? real_of(dtype) : dtype;
+  const DType real = real_dtype(dtype);
   if (real != DType::f32 && real != DType::f64)
     return call.fail("{} must be f32, f64 or complex of these, not {}", name, coil::name(dtype));
   return matrices_of_any(call, name);
 }
 
-Status sizes_agree(const Call& call, sym::Expr a, sym::Expr b) {
-  Status agree = require_equal(call.graph, a, b, "sizes");
-  return agree.ok() ? Status(Ok{}) : Status(call.fail("{}", agree.error().message));
-}
-
 Result<Matrices> squares(const Call& call, std::string_view name) {
   Matrices m = COIL_TRY(matrices(call, name));
-  COIL_TRY(sizes_agree(call, m.rows, m.cols));
+  COIL_TRY(call.sizes_agree(m.rows, m.cols));
   return m;
 }
 
@@ -63,7 +60,6 @@ Type nothing(const Call& call, DType dtype) { return call.contiguous(dtype, {cal
 sym::Expr smaller_side(const Call& call, const Matrices& m) {
   return smaller(call.graph, m.rows, m.cols);
 }
-DType real_dtype(DType dtype) { return is_complex(dtype) ? real_of(dtype) : dtype; }
 DType complex_dtype(DType dtype) { return is_complex(dtype) ? dtype : complex_of(dtype); }
 
 /// The importer makes checks of it, and passes false.
@@ -109,10 +105,8 @@ Result<Matrices> solution(const Call& call, std::string_view a_name, std::string
   Matrices b = COIL_TRY(matrices(call, b_name));
   if (a.dtype != b.dtype)
     return call.fail("{} is {}, but {} is {}", a_name, name(a.dtype), b_name, name(b.dtype));
-  COIL_TRY(sizes_agree(call, a.rows, left ? b.rows : b.cols));
-  Result<Sizes> batch = broadcast(call.graph, a.batch, b.batch);
-  if (!batch.ok()) return call.fail("{}", batch.error().message);
-  b.batch = std::move(*batch);
+  COIL_TRY(call.sizes_agree(a.rows, left ? b.rows : b.cols));
+  b.batch = COIL_TRY(call.named(broadcast(call.graph, a.batch, b.batch)));
   return b;
 }
 
@@ -196,7 +190,7 @@ Result<Types> matrix_exp(const Call& call) {
   }
   if (self.ndim() < 2)
     return call.fail("self must have at least 2 dims, not {}", text(call.syms, self));
-  COIL_TRY(sizes_agree(call, self.shape[self.ndim() - 2], self.shape.back()));
+  COIL_TRY(call.sizes_agree(self.shape[self.ndim() - 2], self.shape.back()));
   return Types{call.contiguous(self.dtype, self.shape)};
 }
 

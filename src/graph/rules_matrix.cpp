@@ -13,11 +13,6 @@ Status dims_are(const Call& call, std::string_view name, std::size_t ndim) {
   return call.fail("{} must have {} dims, not {}", name, ndim, text(call.syms, type));
 }
 
-Status sizes_agree(const Call& call, sym::Expr a, sym::Expr b) {
-  Status agree = require_equal(call.graph, a, b, "sizes");
-  return agree.ok() ? Status(Ok{}) : Status(call.fail("{}", agree.error().message));
-}
-
 Status dtypes_agree(const Call& call, const Type& a, const Type& b) {
   if (a.dtype == b.dtype) return Ok{};
   return call.fail("operands of dtype {} and {} do not go together", name(a.dtype), name(b.dtype));
@@ -39,8 +34,8 @@ Result<Types> product(const Call& call, std::string_view first, std::string_view
   COIL_TRY(dtypes_agree(call, a, b));
   COIL_TRY(has_products(call, a, b));
   const std::size_t rows = batched ? 1 : 0;
-  COIL_TRY(sizes_agree(call, a.shape[rows + 1], b.shape[rows]));
-  if (batched) COIL_TRY(sizes_agree(call, a.shape[0], b.shape[0]));
+  COIL_TRY(call.sizes_agree(a.shape[rows + 1], b.shape[rows]));
+  if (batched) COIL_TRY(call.sizes_agree(a.shape[0], b.shape[0]));
   Sizes shape(a.shape.begin(), a.shape.end() - 1);
   shape.push_back(b.shape[rows + 1]);
   DType dtype = a.dtype;
@@ -51,9 +46,8 @@ Result<Types> product(const Call& call, std::string_view first, std::string_view
 /// The addend must broadcast to the product.
 Status broadcasts_to(const Call& call, const Type& result) {
   const Type& addend = call.tensor("self");
-  Result<Sizes> shape = broadcast(call.graph, result.shape, addend.shape);
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  if (*shape != result.shape)
+  const Sizes shape = COIL_TRY(call.named(broadcast(call.graph, result.shape, addend.shape)));
+  if (shape != result.shape)
     return call.fail("{} does not broadcast to {}", text(call.syms, addend),
                      text(call.syms, result));
   return Ok{};
@@ -84,7 +78,7 @@ Result<Types> matrix_vector(const Call& call, std::string_view matrix) {
   const Type& m = call.tensor(matrix);
   COIL_TRY(dtypes_agree(call, m, call.tensor("vec")));
   COIL_TRY(has_products(call, m, call.tensor("vec")));
-  COIL_TRY(sizes_agree(call, m.shape[1], call.tensor("vec").shape[0]));
+  COIL_TRY(call.sizes_agree(m.shape[1], call.tensor("vec").shape[0]));
   return Types{call.contiguous(m.dtype, {m.shape[0]})};
 }
 
@@ -97,7 +91,7 @@ Result<Types> dot(const Call& call) {
   COIL_TRY(dims_are(call, second, 1));
   COIL_TRY(dtypes_agree(call, call.self(), call.tensor(second)));
   if (is_bool(call.self().dtype)) return call.fail("vectors of bool have no product");
-  COIL_TRY(sizes_agree(call, call.self().shape[0], call.tensor(second).shape[0]));
+  COIL_TRY(call.sizes_agree(call.self().shape[0], call.tensor(second).shape[0]));
   return Types{call.contiguous(call.self().dtype, {})};
 }
 
@@ -196,12 +190,12 @@ Result<Types> convolution(const Call& call) {
   const bool has_images = !known_value(call.graph, input.shape[0], 0);
   if (transposed && has_images) COIL_TRY(output_padding_fits(call, spatial));
   const sym::Expr channels = transposed ? call.syms.mul(weight.shape[1], groups) : weight.shape[0];
-  COIL_TRY(sizes_agree(call, input.shape[1],
-                       transposed ? weight.shape[0] : call.syms.mul(weight.shape[1], groups)));
+  COIL_TRY(call.sizes_agree(input.shape[1],
+                            transposed ? weight.shape[0] : call.syms.mul(weight.shape[1], groups)));
   if (call.has("bias")) {
     COIL_TRY(dims_are(call, "bias", 1));
     COIL_TRY(dtypes_agree(call, input, call.tensor("bias")));
-    COIL_TRY(sizes_agree(call, call.tensor("bias").shape[0], channels));
+    COIL_TRY(call.sizes_agree(call.tensor("bias").shape[0], channels));
   }
   // Where there are no channels to add up, eager makes none.
   const bool has_none = known_value(call.graph, input.shape[1], 0);
@@ -241,13 +235,11 @@ Result<Types> attention(const Call& call) {
   COIL_TRY(dtypes_agree(call, query, key));
   COIL_TRY(dtypes_agree(call, query, value));
   const std::size_t n = query.ndim();
-  COIL_TRY(sizes_agree(call, query.shape[n - 1], key.shape[n - 1]));
-  COIL_TRY(sizes_agree(call, key.shape[n - 2], value.shape[n - 2]));
+  COIL_TRY(call.sizes_agree(query.shape[n - 1], key.shape[n - 1]));
+  COIL_TRY(call.sizes_agree(key.shape[n - 2], value.shape[n - 2]));
   Sizes shape(query.shape.begin(), query.shape.end() - 2);
   if (!call.flag("enable_gqa")) {
-    Result<Sizes> lead = broadcast(call.graph, shape, std::span(value.shape).first(n - 2));
-    if (!lead.ok()) return call.fail("{}", lead.error().message);
-    shape = *lead;
+    shape = COIL_TRY(call.named(broadcast(call.graph, shape, std::span(value.shape).first(n - 2))));
   }
   shape.push_back(query.shape[n - 2]);
   shape.push_back(value.shape[n - 1]);
@@ -269,20 +261,19 @@ Result<Types> softmax_attention(const Call& call) {
     COIL_TRY(dtypes_agree(call, query, *type));
     if (type->ndim() != n) return call.fail("an operand has {} dims, not {}", type->ndim(), n);
     for (std::size_t d = 0; d + 2 < n; ++d)
-      COIL_TRY(sizes_agree(call, query.shape[d], type->shape[d]));
+      COIL_TRY(call.sizes_agree(query.shape[d], type->shape[d]));
   }
   if (!is_float(query.dtype)) return call.fail("operands must be floats");
-  COIL_TRY(sizes_agree(call, query.shape[n - 1], key.shape[n - 1]));
-  COIL_TRY(sizes_agree(call, key.shape[n - 2], value.shape[n - 2]));
+  COIL_TRY(call.sizes_agree(query.shape[n - 1], key.shape[n - 1]));
+  COIL_TRY(call.sizes_agree(key.shape[n - 2], value.shape[n - 2]));
   Sizes scores(query.shape.begin(), query.shape.end() - 1);
   scores.push_back(key.shape[n - 2]);
   if (call.has("mask")) {
     const Type& mask = call.tensor("mask");
     if (!is_bool(mask.dtype)) COIL_TRY(dtypes_agree(call, query, mask));
-    Result<Sizes> spread = broadcast(call.graph, scores, mask.shape);
-    if (!spread.ok()) return call.fail("{}", spread.error().message);
-    if (spread->size() != n) return call.fail("the mask has {} dims", mask.ndim());
-    for (std::size_t d = 0; d < n; ++d) COIL_TRY(sizes_agree(call, (*spread)[d], scores[d]));
+    const Sizes spread = COIL_TRY(call.named(broadcast(call.graph, scores, mask.shape)));
+    if (spread.size() != n) return call.fail("the mask has {} dims", mask.ndim());
+    for (std::size_t d = 0; d < n; ++d) COIL_TRY(call.sizes_agree(spread[d], scores[d]));
   }
   Sizes shape(query.shape.begin(), query.shape.end() - 1);
   shape.push_back(value.shape[n - 1]);

@@ -39,10 +39,8 @@ Result<Types> layer_norm(const Call& call) {
     return call.fail("normalized_shape has {} dims, the input is {}", over.size(),
                      text(call.syms, input));
   const std::size_t lead = input.ndim() - over.size();
-  for (std::size_t i = 0; i < over.size(); ++i) {
-    Status fits = require_equal(call.graph, input.shape[lead + i], over[i], "sizes");
-    if (!fits.ok()) return call.fail("{}", fits.error().message);
-  }
+  for (std::size_t i = 0; i < over.size(); ++i)
+    COIL_TRY(call.sizes_agree(input.shape[lead + i], over[i]));
   COIL_TRY(check_parameters(call, {"weight", "bias"}, over));
   Sizes rows = input.shape;
   for (std::size_t i = lead; i < rows.size(); ++i) rows[i] = call.number(1);
@@ -64,10 +62,8 @@ Result<Types> group_norm(const Call& call) {
       {call.integer("C"), channels, "C"},
       {call.integer("HxW"), points, "HxW"},
       {call.syms.mod(channels, call.number(groups)), call.number(0), "channels left over"}};
-  for (const auto& [given, wanted, name] : sizes) {
-    Status fits = require_equal(call.graph, given, wanted, name);
-    if (!fits.ok()) return call.fail("{}", fits.error().message);
-  }
+  for (const auto& [given, wanted, name] : sizes)
+    COIL_TRY(call.named(require_equal(call.graph, given, wanted, name)));
   COIL_TRY(check_parameters(call, {"weight", "bias"}, {channels}));
   const Sizes rows = {call.integer("N"), call.number(groups)};
   const DType stats = call.has("weight") ? call.tensor("weight").dtype : input.dtype;

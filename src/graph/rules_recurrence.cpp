@@ -11,10 +11,8 @@ Status sizes_are(const Call& call, const Type& type, const Sizes& shape) {
                      name(call.tensor("input").dtype));
   if (type.ndim() != shape.size())
     return call.fail("a weight is {}, not {}", text(call.syms, type), call.shape_text(shape));
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    Status fits = require_equal(call.graph, type.shape[d], shape[d], "sizes");
-    if (!fits.ok()) return call.fail("{}", fits.error().message);
-  }
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    COIL_TRY(call.sizes_agree(type.shape[d], shape[d]));
   return Ok{};
 }
 
@@ -57,8 +55,7 @@ Result<Types> recurrence(const Call& call) {
     if (state.ndim() != 3) return call.fail("a state is {}", text(call.syms, state));
     for (const auto& [have, want] : {std::pair(state.shape[0], call.number(layers * directions)),
                                      std::pair(state.shape[1], batch)}) {
-      Status fits = require_equal(call.graph, have, want, "sizes");
-      if (!fits.ok()) return call.fail("{}", fits.error().message);
+      COIL_TRY(call.sizes_agree(have, want));
     }
   }
   COIL_TRY(check_weights(call, layers, directions, input.shape[2], states[0].shape[2]));

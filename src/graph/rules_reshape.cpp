@@ -8,11 +8,10 @@ namespace {
 /// What reshape gives: a view where one exists, else a contiguous copy.
 Result<Types> reshaped(const Call& call, Sizes target) {
   const Type& self = call.self();
-  Result<Sizes> shape = complete_shape(call.graph, self.shape, std::move(target));
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  std::optional<Sizes> strides = view_strides(call.graph, self, *shape);
-  if (!strides) return Types{call.contiguous(self.dtype, std::move(*shape))};
-  return Types{call.strided(self.dtype, std::move(*shape), std::move(*strides))};
+  Sizes shape = COIL_TRY(call.named(complete_shape(call.graph, self.shape, std::move(target))));
+  std::optional<Sizes> strides = view_strides(call.graph, self, shape);
+  if (!strides) return Types{call.contiguous(self.dtype, std::move(shape))};
+  return Types{call.strided(self.dtype, std::move(shape), std::move(*strides))};
 }
 
 Result<Types> reshape(const Call& call) { return reshaped(call, call.sizes("shape")); }
@@ -45,10 +44,10 @@ Result<Types> unflatten(const Call& call) {
   if (self.ndim() == 0) return call.fail("a tensor without dims cannot be unflattened");
   const i64 dim = COIL_TRY(call.dim("dim", self.ndim()));
   const sym::Expr size = self.shape[static_cast<std::size_t>(dim)];
-  Result<Sizes> parts = complete_shape(call.graph, std::span(&size, 1), call.sizes("sizes"));
-  if (!parts.ok()) return call.fail("{}", parts.error().message);
+  const Sizes parts =
+      COIL_TRY(call.named(complete_shape(call.graph, std::span(&size, 1), call.sizes("sizes"))));
   Sizes shape(self.shape.begin(), self.shape.begin() + dim);
-  shape.insert(shape.end(), parts->begin(), parts->end());
+  shape.insert(shape.end(), parts.begin(), parts.end());
   shape.insert(shape.end(), self.shape.begin() + dim + 1, self.shape.end());
   return reshaped(call, std::move(shape));
 }

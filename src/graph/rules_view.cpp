@@ -28,13 +28,12 @@ Result<Types> same(const Call& call) { return Types{call.self()}; }
 
 Result<Types> view(const Call& call) {
   const Type& self = call.self();
-  Result<Sizes> shape = complete_shape(call.graph, self.shape, call.sizes("size"));
-  if (!shape.ok()) return call.fail("{}", shape.error().message);
-  std::optional<Sizes> strides = view_strides(call.graph, self, *shape);
+  Sizes shape = COIL_TRY(call.named(complete_shape(call.graph, self.shape, call.sizes("size"))));
+  std::optional<Sizes> strides = view_strides(call.graph, self, shape);
   if (!strides)
     return call.fail("{} cannot be viewed as {} without a copy: use reshape", text(call.syms, self),
-                     call.shape_text(*shape));
-  return Types{with_layout(self, std::move(*shape), std::move(*strides))};
+                     call.shape_text(shape));
+  return Types{with_layout(self, std::move(shape), std::move(*strides))};
 }
 
 Result<Types> view_dtype(const Call& call) {
@@ -146,8 +145,7 @@ Result<Types> expand_to(const Call& call, const Sizes& target) {
       if (known_value(call.graph, size, 1)) {
         stride = call.number(0);
       } else {
-        Status agree = require_equal(call.graph, size, target[i], "sizes");
-        if (!agree.ok()) return call.fail("{}", agree.error().message);
+        COIL_TRY(call.sizes_agree(size, target[i]));
       }
       size = target[i];
     }
@@ -213,8 +211,7 @@ Result<Types> narrow(const Call& call) {
   const sym::Expr start = slice_bound(call, call.integer("start"), call.number(0), size);
   const sym::Expr end = smaller(call.graph, call.syms.add(start, length), size);
   out.shape[dim] = call.syms.sub(end, start);
-  const Status fits = require_equal(call.graph, out.shape[dim], length, "sizes");
-  if (!fits.ok()) return call.fail("{}", fits.error().message);
+  COIL_TRY(call.sizes_agree(out.shape[dim], length));
   if (known_equal(call.graph, out.shape[dim], length)) out.shape[dim] = length;
   return Types{std::move(out)};
 }
@@ -322,8 +319,8 @@ Result<Types> split_with_sizes(const Call& call) {
   if (self.ndim() == 0) return call.fail("a tensor without dims cannot be split");
   const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", self.ndim())));
   const Sizes& sizes = call.sizes(call.op() == "split.sizes" ? "split_size" : "split_sizes");
-  Status fits = require_equal(call.graph, self.shape[dim], call.syms.sum(sizes), "split sizes");
-  if (!fits.ok()) return call.fail("{}", fits.error().message);
+  COIL_TRY(
+      call.named(require_equal(call.graph, self.shape[dim], call.syms.sum(sizes), "split sizes")));
   return pieces(self, dim, sizes);
 }
 

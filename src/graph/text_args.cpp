@@ -89,8 +89,6 @@ Result<RawArg> read_arg_at(TextReader& in, const ArgScope& scope, int depth) {
   return arg;
 }
 
-bool is_integer(ArgType type) { return type == ArgType::Int || type == ArgType::SymInt; }
-
 /// The expression that a raw argument stands for, if it does.
 std::optional<sym::Expr> expr_of(const ArgScope& scope, const RawArg& raw) {
   if (raw.kind == RawKind::Expr) return raw.expr;

@@ -12,6 +12,8 @@ inline constexpr std::string_view kFormatNames[] = {"contiguous_format", "preser
                                                     "channels_last", "channels_last_3d"};
 std::string_view format_name(MemoryFormat format);
 
+/// Whether % and the text are one Name token.
+bool is_name(std::string_view text);
 /// Whether the text is one Word token, and so needs no quotes.
 bool is_word(std::string_view text);
 /// The same of a word with a line number: model.py:12.

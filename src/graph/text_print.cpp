@@ -242,16 +242,18 @@ std::string_view format_name(MemoryFormat format) {
   return kFormatNames[static_cast<std::size_t>(format)];
 }
 
-bool is_word(std::string_view text) {
+bool is_name(std::string_view text) {
   const auto inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9') || text[0] == '.') return false;
+  if (text.empty() || text[0] == '.') return false;
   for (std::size_t i = 0; i < text.size(); ++i)
     if (!inner(text[i]) && !(text[i] == '.' && i + 1 < text.size() && inner(text[i + 1])))
       return false;
   return true;
 }
+
+bool is_word(std::string_view text) { return is_name(text) && !(text[0] >= '0' && text[0] <= '9'); }
 
 bool is_place(std::string_view text) {
   const std::size_t colon = text.find(':');

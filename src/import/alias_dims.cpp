@@ -1,7 +1,6 @@
 // Rows of AliasOps that choose, split or reorder dims.
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "graph/builder.h"
@@ -43,31 +42,27 @@ AliasOps::Results AliasOps::reverse_dims() {
   return one(permuted(tensor(0), order));
 }
 
-/// Only letters, each of which stands for one dim and is in the result, however the result is
-/// given.
-std::optional<std::vector<i64>> AliasOps::order_of_einsum() {
+std::optional<EinsumOperand> AliasOps::view_of_einsum() {
   const std::string* equation = std::get_if<std::string>(&arg(0));
   if (equation == nullptr || tensors(1).size() != 1) return std::nullopt;
-  std::string text = *equation;
-  std::erase(text, ' ');
-  const std::size_t arrow = text.find("->");
-  const std::string from = text.substr(0, arrow);
-  std::string sorted = from;
-  std::ranges::sort(sorted);
-  const std::string to = arrow == text.npos ? sorted : text.substr(arrow + 2);
-  const bool is_each_once = std::ranges::adjacent_find(sorted) == sorted.end();
-  const bool are_letters =
-      std::ranges::all_of(from, [](unsigned char c) { return std::isalpha(c) != 0; });
-  if (!is_each_once || !std::ranges::is_permutation(to, from) || !are_letters ||
-      from.size() != builder_.type(tensors(1)[0]).ndim())
-    return std::nullopt;
-  std::vector<i64> order;
-  for (char label : to) order.push_back(static_cast<i64>(from.find(label)));
-  return order;
+  const std::size_t rank = builder_.type(tensors(1)[0]).ndim();
+  const Result<Einsum> e = parse_einsum(*equation, std::span(&rank, 1));
+  if (!e.ok() || e->dims != e->result_dims) return std::nullopt;
+  return e->operands[0];
 }
 
 AliasOps::Results AliasOps::einsum() {
-  return one(permuted(tensors(1)[0], order_of_einsum().value()));
+  sym::Arena& syms = builder_.syms();
+  const EinsumOperand how = view_of_einsum().value();
+  const bool moves = !std::ranges::is_sorted(how.order);
+  TensorId view = tensors(1)[0];
+  for (const auto& dims : how.diagonals) {
+    const bool is_result = !moves && &dims == &how.diagonals.back();
+    view = step(view, "diagonal",
+                {syms.constant(0), syms.constant(dims.first), syms.constant(dims.second)},
+                is_result ? 0 : call_.names.size());
+  }
+  return one(permuted(view, how.order));
 }
 
 AliasOps::Results AliasOps::permute() {

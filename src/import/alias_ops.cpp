@@ -8,16 +8,6 @@
 #include "graph/rules.h"
 
 namespace coil {
-namespace {
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw BuildError{result.error()};
-  return std::move(*result);
-}
-
-}  // namespace
-
 const AliasOps::Row* AliasOps::find(std::string_view op) {
   static constexpr Row kRows[] = {
       {"alias", &AliasOps::same},
@@ -124,7 +114,7 @@ std::optional<std::vector<ImportValue>> AliasOps::run() {
   if (row == nullptr) return std::nullopt;
   if (row->resolve == &AliasOps::same_in_evaluation && flag(2)) return std::nullopt;
   if (row->resolve == &AliasOps::only_one && tensors(0).size() != 1) return std::nullopt;
-  if (row->resolve == &AliasOps::einsum && !order_of_einsum()) return std::nullopt;
+  if (row->resolve == &AliasOps::einsum && !view_of_einsum()) return std::nullopt;
   return (this->*row->resolve)();
 }
 

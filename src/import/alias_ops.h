@@ -4,6 +4,7 @@
 // select.int, slice.Tensor, unsqueeze, squeeze.dims, diagonal, unfold, as_strided, view.dtype,
 // view_as_real, view_as_complex.
 
+#include "graph/einsum.h"
 #include "import/functionalize.h"
 
 namespace coil {
@@ -61,8 +62,8 @@ class AliasOps {
   Results transpose_last();
   Results reverse_dims();
   Results permute();
-  /// The dims that an einsum of one tensor only permutes, in the result's order; it is a view then.
-  std::optional<std::vector<i64>> order_of_einsum();
+  /// How an einsum that is a view of its one tensor, and sums nothing, places the dims.
+  std::optional<EinsumOperand> view_of_einsum();
   Results einsum();
   Results movedim();
   Results select();

@@ -15,12 +15,6 @@
 namespace coil {
 namespace {
 
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw BuildError{result.error()};
-  return std::move(*result);
-}
-
 bool is_open_symbol(const sym::Arena& syms, sym::Expr e) {
   return syms.kind(e) == sym::Kind::Var && syms.var(e).role == sym::Role::Value;
 }

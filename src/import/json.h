@@ -21,13 +21,6 @@ template <class... Args>
   throw BuildError{error(text, std::forward<Args>(args)...)};
 }
 
-/// The value, or throws its Error.
-template <class T>
-T take(Result<T> result) {
-  if (!result.ok()) throw BuildError{result.error()};
-  return std::move(*result);
-}
-
 /// Parses a document whose nesting is at most `max_depth`, so that recursion over it is safe.
 /// `what` names it in messages.
 Json parse_json(std::string_view text, const std::string& what, int max_depth);

@@ -132,7 +132,7 @@ std::vector<ImportArg> Pt2GraphReader::args_of(const Json& node, ImportCall& cal
       if (is_number(*at->second) && is_tensor_arg(arg))
         args.back() = without_dims(std::get<Arg>(args.back()), call);
     } else if (arg.fallback) {
-      args.emplace_back(take(default_arg(builder_.syms(), arg)));
+      args.emplace_back(value_or_throw(default_arg(builder_.syms(), arg)));
     } else {
       args.emplace_back(std::in_place_type<Arg>, None{});
     }

@@ -39,7 +39,8 @@ std::optional<HostNumber> host_number_of(const Json& value, SymbolTable& symbols
   if (kind == "as_bool") return math.integer(bool_of(content) ? 1 : 0);
   if (kind == "as_float") return math.real(real_of(content));
   if (kind != "as_expr") fail("the program is damaged: '{}' is no symbolic number", kind);
-  std::optional<HostNumber> number = take(parse_srepr(symbols, text_field(content, "expr_str")));
+  std::optional<HostNumber> number =
+      value_or_throw(parse_srepr(symbols, text_field(content, "expr_str")));
   const Json* hint = find_field(content, "hint");
   if (number && hint != nullptr && symbols.syms().kind(number->num) == sym::Kind::Var) {
     const auto [hint_kind, hint_value] = arm_of(*hint);

@@ -60,7 +60,7 @@ void WeightTable::read_config(const std::string& folder, const std::string& suff
   const std::string name = folder + place_.model + suffix;
   const ArchiveEntry* entry = place_.archive.find(place_.root + name);
   if (entry == nullptr) fail("{}: the record {} is missing", place_.archive.path(), name);
-  const Bytes bytes = take(place_.archive.read(*entry, Checksum::Verify));
+  const Bytes bytes = value_or_throw(place_.archive.read(*entry, Checksum::Verify));
   const Json document = parse_json(bytes.text(), name, kMaxConfigDepth);
   for (const auto& [fqn, payload] : object_of(field(document, "config")).items()) {
     const Json* pickled = find_field(payload, "use_pickle");
@@ -123,7 +123,8 @@ u32 WeightTable::storage(Graph& graph, const WeightView& view, const std::string
   storage.file = place_.archive.path();
   storage.key = view.record;
   if (!is_absent) {
-    const Bytes bytes = aligned(take(place_.archive.read(record, Checksum::Skip, INT64_MAX)));
+    const Bytes bytes =
+        aligned(value_or_throw(place_.archive.read(record, Checksum::Skip, INT64_MAX)));
     storage.data = bytes.data;
     storage.bytes = bytes.size;
     storage.owner = bytes.owner;

@@ -4,13 +4,6 @@
 #include <cmath>
 
 namespace coil::loop_text {
-namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_word_char(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-
-}  // namespace
-
 std::string_view combine_name(StoreCombine combine) {
   switch (combine) {
     case StoreCombine::None: return "";
@@ -124,16 +117,5 @@ Side<BufferId, bool> open_by_default(const LoopProgram& program) {
     if (output.buffer.valid()) open[output.buffer] = false;
   return open;
 }
-
-bool is_name(std::string_view text) {
-  if (text.empty() || !is_word_char(text.front())) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool inner_dot = text[i] == '.' && i + 1 < text.size() && is_word_char(text[i + 1]);
-    if (!is_word_char(text[i]) && !inner_dot) return false;
-  }
-  return true;
-}
-
-bool is_word(std::string_view text) { return is_name(text) && is_letter(text.front()); }
 
 }  // namespace coil::loop_text

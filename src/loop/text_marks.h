@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/text_names.h"
 #include "loop/program.h"
 
 namespace coil::loop_text {
@@ -29,8 +30,5 @@ bool outputs_are_marked(const LoopProgram& program);
 bool inputs_are_plain(const LoopProgram& program);
 /// The default of Layout::open: temporaries that are no output.
 Side<BufferId, bool> open_by_default(const LoopProgram& program);
-/// Whether the reader takes the text as one word (or, after a %, as one name).
-bool is_word(std::string_view text);
-bool is_name(std::string_view text);
 
 }  // namespace coil::loop_text

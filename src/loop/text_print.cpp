@@ -88,7 +88,7 @@ std::string Printer::origin(std::span<const ValueId> from, std::span<const LocId
     const Loc& loc = program_.locs[id];
     text += " @ " + (is_place(loc.frame) ? loc.frame : quoted(loc.frame));
     if (!loc.module.empty())
-      text += " in " + (coil::is_word(loc.module) ? loc.module : quoted(loc.module));
+      text += " in " + (is_word(loc.module) ? loc.module : quoted(loc.module));
   }
   return text;
 }

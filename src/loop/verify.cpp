@@ -8,9 +8,6 @@
 namespace coil {
 namespace loop_verify {
 
-using loop_text::is_name;
-using loop_text::is_word;
-
 namespace {
 
 constexpr int kMaxDepth = 50;

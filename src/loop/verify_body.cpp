@@ -8,8 +8,6 @@
 
 namespace coil::loop_verify {
 
-using loop_text::is_word;
-
 namespace {
 
 std::string_view kind_name(InstKind kind) {

@@ -7,8 +7,6 @@
 
 namespace coil::loop_verify {
 
-using loop_text::is_word;
-
 Status ProgramVerifier::verify_structured(const Structured& node) {
   if (!is_word(node.name)) return error("a node's name is '{}', not a word", node.name);
   const auto check = [&]() -> Status {

@@ -8,12 +8,6 @@
 namespace coil {
 namespace {
 
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw BuildError{result.error()};
-  return std::move(*result);
-}
-
 ops::Schema schema_of(const std::string& op) {
   std::optional<ops::Schema> schema = ops::find_schema(op);
   COIL_CHECK(schema.has_value(), "a decomposition of {}, which has no schema", op);

@@ -214,6 +214,8 @@ ValueId softmax(Composite& c, const std::string& op, ValueId v, i64 dim, DType d
 /// For each position 0..count-1 how many of `starts`, along their last dim and each in 0..count,
 /// are at or before it.
 ValueId starts_before(Composite& c, ValueId starts, sym::Expr count);
+/// `v` with at least 1, 2 or 3 dims, new ones where atleast_1d, _2d and _3d have them.
+ValueId at_least(Composite& c, ValueId v, i64 dims);
 /// A loss reduced as asked: 0 none, 1 mean, 2 sum.
 ValueId reduced(Composite& c, ValueId loss, i64 reduction);
 

@@ -1,140 +1,22 @@
 // einsum as permutes, sums and bmm, in the order and with the layouts of eager.
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
+#include "graph/einsum.h"
 #include "passes/composite.h"
 
 namespace coil {
 namespace {
 
-constexpr int kLetters = 52;
-constexpr int kEllipsis = kLetters;
-
-int label_of(char letter) { return letter <= 'Z' ? letter - 'A' : letter - 'a' + 26; }
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-using Labels = std::vector<int>;
-
-/// "ab...c": labels of one operand or of the result.
-Labels parse_labels(const Composite& c, std::string_view text) {
-  Labels labels;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ' ') continue;
-    if (text.substr(i).starts_with("...")) {
-      labels.push_back(kEllipsis);
-      i += 2;
-    } else if (is_letter(text[i])) {
-      labels.push_back(label_of(text[i]));
-    } else {
-      c.fail("'{}' is no part of an einsum equation", text[i]);
-    }
-  }
-  if (std::ranges::count(labels, kEllipsis) > 1) c.fail("two ellipses in one operand");
-  return labels;
-}
-
-struct Equation {
-  std::vector<Labels> operands;
-  i64 ellipsis_dims = 0;
-  /// Position of each label among the permuted dims; -1 if it does not occur. Dims of the result
-  /// come first, then those that are summed over.
-  std::array<i64, kLetters + 1> position;
-  i64 result_dims = 0;
-  i64 dims = 0;
-};
-
-void place(Equation& e, int label) {
-  e.position[static_cast<std::size_t>(label)] = e.dims;
-  e.dims += label == kEllipsis ? e.ellipsis_dims : 1;
-}
-
-/// Places the result's labels: those after ->, or the ellipsis and all letters that occur once.
-void place_result(const Composite& c, Equation& e, std::optional<std::string_view> result,
-                  const std::array<int, kLetters + 1>& uses) {
-  if (result) {
-    for (int label : parse_labels(c, *result)) {
-      if (e.position[static_cast<std::size_t>(label)] >= 0)
-        c.fail("a label occurs twice in the result");
-      if (uses[static_cast<std::size_t>(label)] == 0 && label != kEllipsis)
-        c.fail("a label of the result occurs in no operand");
-      place(e, label);
-    }
-  } else {
-    place(e, kEllipsis);
-    for (int label = 0; label < kLetters; ++label)
-      if (uses[static_cast<std::size_t>(label)] == 1) place(e, label);
-  }
-  e.result_dims = e.dims;
-}
-
-Equation parse_equation(const Composite& c, std::string_view text, const Values& operands) {
-  Equation e;
-  e.position.fill(-1);
-  std::optional<std::string_view> result;
-  std::string_view inputs = text;
-  if (const std::size_t arrow = text.find("->"); arrow != text.npos) {
-    inputs = text.substr(0, arrow);
-    result = text.substr(arrow + 2);
-  }
-  while (true) {
-    const std::size_t comma = inputs.find(',');
-    e.operands.push_back(parse_labels(c, inputs.substr(0, comma)));
-    if (comma == inputs.npos) break;
-    inputs.remove_prefix(comma + 1);
-  }
-  if (e.operands.size() != operands.size())
-    c.fail("the equation has {} operands, but {} are given", e.operands.size(), operands.size());
-  std::array<int, kLetters + 1> uses{};
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const Labels& labels = e.operands[i];
-    const bool has_ellipsis = std::ranges::count(labels, kEllipsis) > 0;
-    const i64 covered = static_cast<i64>(labels.size()) - (has_ellipsis ? 1 : 0);
-    const i64 rest = c.ndim(operands[i]) - covered;
-    if (rest < 0 || (rest > 0 && !has_ellipsis))
-      c.fail("operand {} has {} dims, but {} labels", i, c.ndim(operands[i]), covered);
-    if (has_ellipsis) e.ellipsis_dims = std::max(e.ellipsis_dims, rest);
-    for (int label : labels) ++uses[static_cast<std::size_t>(label)];
-  }
-  place_result(c, e, result, uses);
-  for (int label = 0; label < kLetters; ++label)
-    if (uses[static_cast<std::size_t>(label)] > 0 &&
-        e.position[static_cast<std::size_t>(label)] < 0)
-      place(e, label);
-  return e;
-}
-
-/// The operand with one dim for each position of the equation, 1 where it has no such label.
-ValueId permuted(Composite& c, const Equation& e, const Labels& labels, ValueId operand) {
-  Dims order(static_cast<std::size_t>(e.dims), -1);
-  std::array<i64, kLetters> seen;
-  seen.fill(-1);
-  i64 at = 0;
-  for (int label : labels) {
-    const std::size_t l = static_cast<std::size_t>(label);
-    if (label == kEllipsis) {
-      const i64 dims = c.ndim(operand) - (static_cast<i64>(labels.size()) - 1);
-      if (e.position[l] < 0 && dims > 0) c.fail("the ellipsis is missing in the result");
-      for (i64 k = e.ellipsis_dims - dims; k < e.ellipsis_dims; ++k)
-        order[static_cast<std::size_t>(e.position[l] + k)] = at++;
-    } else if (seen[l] >= 0) {
-      const i64 first = seen[l];
-      operand = c.call("diagonal", {operand, c.n(0), c.n(first), c.n(at)});
-      Dims back(static_cast<std::size_t>(c.ndim(operand)) - 1);
-      std::iota(back.begin(), back.end(), i64{0});
-      back.insert(back.begin() + first, c.ndim(operand) - 1);
-      operand = c.permute(operand, back);
-    } else {
-      seen[l] = at;
-      order[static_cast<std::size_t>(e.position[l])] = at++;
-    }
-  }
+/// The operand with one dim for each label of the equation, of size 1 where it has no such label.
+ValueId placed(Composite& c, const EinsumOperand& how, ValueId operand) {
+  for (const auto& [first, second] : how.diagonals)
+    operand = c.call("diagonal", {operand, c.n(0), c.n(first), c.n(second)});
+  Dims order = how.order;
   for (i64& d : order) {
     if (d >= 0) continue;
-    operand = c.unsqueeze(operand, c.ndim(operand));
-    d = at++;
+    d = c.ndim(operand);
+    operand = c.unsqueeze(operand, d);
   }
   return c.permute(operand, order);
 }
@@ -182,11 +64,13 @@ ValueId pair_product(Composite& c, ValueId left, ValueId right, const Dims& summ
   return c.permute(c.view(c.call("bmm", {a, b}), shape), back);
 }
 
-/// Contracts operands `i` and `j`; `counts` says in how many operands each dim is not 1.
-ValueId contract(Composite& c, const Equation& e, ValueId a, ValueId b, std::vector<int>& counts) {
+/// Contracts two operands. Their last dims are those that are summed over; `counts` says in how
+/// many operands each of these is not 1.
+ValueId contract(Composite& c, ValueId a, ValueId b, std::span<int> counts) {
   Dims summed, a_sums, b_sums;
-  for (i64 d = e.result_dims; d < e.dims; ++d) {
-    int& count = counts[static_cast<std::size_t>(d)];
+  const i64 first = c.ndim(a) - static_cast<i64>(counts.size());
+  for (i64 d = first; d < c.ndim(a); ++d) {
+    int& count = counts[static_cast<std::size_t>(d - first)];
     const bool in_a = !c.is(c.size(a, d), 1), in_b = !c.is(c.size(b, d), 1);
     if (in_a && in_b) {
       if (--count != 1) continue;
@@ -205,12 +89,14 @@ ValueId contract(Composite& c, const Equation& e, ValueId a, ValueId b, std::vec
 Values einsum_row(Composite& c) {
   Values operands = c.tensors("tensors");
   const std::size_t given = operands.size();
-  const Equation e = parse_equation(c, c.word("equation"), operands);
-  std::vector<int> counts(static_cast<std::size_t>(e.dims), 0);
+  std::vector<std::size_t> ranks;
+  for (ValueId v : operands) ranks.push_back(c.type(v).ndim());
+  const Einsum e = value_or_throw(parse_einsum(c.word("equation"), ranks));
+  std::vector<int> counts(static_cast<std::size_t>(e.dims - e.result_dims), 0);
   for (std::size_t i = 0; i < given; ++i) {
-    operands[i] = permuted(c, e, e.operands[i], operands[i]);
-    for (i64 d = 0; d < e.dims; ++d)
-      if (!c.is(c.size(operands[i], d), 1)) ++counts[static_cast<std::size_t>(d)];
+    operands[i] = placed(c, e.operands[i], operands[i]);
+    for (i64 d = e.result_dims; d < e.dims; ++d)
+      if (!c.is(c.size(operands[i], d), 1)) ++counts[static_cast<std::size_t>(d - e.result_dims)];
   }
   const Dims path = c.has("path") ? c.all_fixed("path") : Dims();
   for (std::size_t step = 0; operands.size() > 1; ++step) {
@@ -224,8 +110,7 @@ Values einsum_row(Composite& c) {
     const ValueId a = operands[i], b = operands[j];
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(j));
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
-    operands.insert(c.has("path") ? operands.end() : operands.begin(),
-                    contract(c, e, a, b, counts));
+    operands.insert(c.has("path") ? operands.end() : operands.begin(), contract(c, a, b, counts));
   }
   if (e.dims == e.result_dims) return {operands[0]};
   Dims rest;

@@ -118,20 +118,12 @@ Values stack(Composite& c) {
 
 Values cat_alias(Composite& c) { return {c.call("cat", {c.tensors("tensors"), c.arg("dim")})}; }
 
-ValueId with_dims(Composite& c, ValueId v, i64 wanted) {
-  if (wanted == 3 && c.ndim(v) == 0) return c.view(v, {c.n(1), c.n(1), c.n(1)});
-  if (wanted == 3 && c.ndim(v) == 1) return c.unsqueeze(c.unsqueeze(v, 0), 2);
-  if (wanted == 3 && c.ndim(v) == 2) return c.unsqueeze(v, 2);
-  while (c.ndim(v) < wanted) v = c.unsqueeze(v, 0);
-  return v;
-}
-
 /// hstack, vstack, dstack: the tensors with at least 1, 2 or 3 dims, put together along one of
 /// them.
 Values axis_stack(Composite& c) {
   const i64 wanted = c.base() == "hstack" ? 1 : c.base() == "dstack" ? 3 : 2;
   Values parts = c.tensors("tensors");
-  for (ValueId& v : parts) v = with_dims(c, v, wanted);
+  for (ValueId& v : parts) v = at_least(c, v, wanted);
   const i64 dim = c.base() == "hstack"   ? (c.ndim(parts.at(0)) == 1 ? 0 : 1)
                   : c.base() == "dstack" ? 2
                                          : 0;
@@ -150,7 +142,7 @@ Values block_diag(Composite& c) {
   const DType dtype = c.common_dtype(parts);
   sym::Expr width = c.n(0), before = c.n(0);
   for (ValueId& v : parts) {
-    v = c.to(with_dims(c, v, 2), dtype);
+    v = c.to(at_least(c, v, 2), dtype);
     width = c.syms.add(width, c.size(v, 1));
   }
   for (ValueId& v : parts) {

@@ -138,18 +138,14 @@ Values contiguous(Composite& c) {
   return {c.type(copy).strides == c.type(c.self()).strides ? c.self() : copy};
 }
 
-ValueId at_least(Composite& c, ValueId v) {
-  const i64 wanted = c.base() == "atleast_1d" ? 1 : c.base() == "atleast_2d" ? 2 : 3;
-  if (c.ndim(v) >= wanted) return v;
-  if (c.ndim(v) == 0) return c.view(v, Exprs(static_cast<std::size_t>(wanted), c.n(1)));
-  if (wanted == 2) return c.unsqueeze(v, 0);
-  return c.ndim(v) == 1 ? c.unsqueeze(c.unsqueeze(v, 0), -1) : c.unsqueeze(v, -1);
+i64 dims_of_name(const Composite& c) {
+  return c.base() == "atleast_1d" ? 1 : c.base() == "atleast_2d" ? 2 : 3;
 }
 
-Values at_least_one(Composite& c) { return {at_least(c, c.self())}; }
+Values at_least_one(Composite& c) { return {at_least(c, c.self(), dims_of_name(c))}; }
 Values at_least_each(Composite& c) {
   Values out = c.tensors("tensors");
-  for (ValueId& v : out) v = at_least(c, v);
+  for (ValueId& v : out) v = at_least(c, v, dims_of_name(c));
   return out;
 }
 
@@ -332,6 +328,13 @@ constexpr DecompositionRow kRows[] = {
 };
 
 }  // namespace
+
+ValueId at_least(Composite& c, ValueId v, i64 dims) {
+  if (c.ndim(v) >= dims) return v;
+  if (c.ndim(v) == 0) return c.view(v, Exprs(static_cast<std::size_t>(dims), c.n(1)));
+  if (dims == 2) return c.unsqueeze(v, 0);
+  return c.ndim(v) == 1 ? c.unsqueeze(c.unsqueeze(v, 0), -1) : c.unsqueeze(v, -1);
+}
 
 Decomposition view_copy_of(std::string_view op) {
   const std::string viewed = without_copy(op);

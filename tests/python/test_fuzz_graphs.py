@@ -361,10 +361,10 @@ def product_of_one():
     return Program([Source.of(randoms(3))], steps, [Ref(~0)])
 
 
-def einsum_of_one(equation):
+def einsum_of_one(equation, *shape):
     """It is a view where nothing is summed."""
     steps = [Step("einsum.default", [equation, [Ref(~0)]], {}, 1), Step("add_.Scalar", [Ref(0), 1], {}, 1)]
-    return Program([Source.of(randoms(2, 3))], steps, [Ref(0)])
+    return Program([Source.of(randoms(*shape))], steps, [Ref(0), Ref(~0)])
 
 
 def complex_view_of_result():
@@ -402,7 +402,9 @@ def failures(programs):
 
 def test_differences_that_were_found():
     programs = [record(f, inputs) for f, *inputs in FOUND] + [one(*call) for call in FOUND_OPS]
-    programs += [einsum_of_one(equation) for equation in ("ij->ji", "b a", "ij->i")]
+    programs += [einsum_of_one(equation, 2, 3) for equation in ("ij->ji", "b a", "ij->i", "...i->i", "i...->...i", "...")]
+    programs += [einsum_of_one(equation, 3, 3) for equation in ("ii->i", "ii", "...ii->...")]
+    programs += [einsum_of_one(equation, 3, 2, 3, 3) for equation in ("ijii->ij", "i...i->i...", "i...ii->...i", "...ij->...ji")]
     programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
     programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
     programs += [written_bytes(dtype) for dtype in (torch.float64, torch.int32, torch.int16)]
