@@ -35,9 +35,10 @@ def lift_from(module, node):
                 if other is body:
                     literal.replace_all_uses_with(place)
             body.graph.erase_node(literal)
-    for body in bodies:
-        body.recompile()
-    node.args = (*node.args[:-1], (*node.args[-1], *operands))
+    if operands:
+        for body in bodies:
+            body.recompile()
+        node.args = (*node.args[:-1], (*node.args[-1], *operands))
     return bool(operands)
 
 

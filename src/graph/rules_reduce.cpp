@@ -59,7 +59,7 @@ Result<Types> reduce(const Call& call) {
 template <Element... elements>
 Result<Types> choose(const Call& call) {
   for (i64 d : COIL_TRY(reduced_dims(call)))
-    if (call.self().ndim() > 0 && known_value(call.graph, call.self().shape[d], 0))
+    if (known_value(call.graph, call.self().shape[d], 0))
       return call.fail("dim {} has no elements to choose from", d);
   return reduce<elements...>(call);
 }

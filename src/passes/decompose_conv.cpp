@@ -89,6 +89,12 @@ Values conv_tbc(Composite& c) {
   return {c.contiguous(c.permute(out, {2, 0, 1}))};
 }
 
+/// `v` without what lies behind the spatial sizes of `like`.
+ValueId cut_to(Composite& c, ValueId v, ValueId like) {
+  for (i64 d = 2; d < c.ndim(like); ++d) v = c.slice(v, d, c.n(0), c.size(like, d));
+  return v;
+}
+
 /// The gradient of a convolution's weight: a convolution of the input with the result's gradient,
 /// in which batch and channels have changed places, and so have stride and dilation.
 ValueId weight_gradient(Composite& c, ValueId input, ValueId gradient, const Window& window) {
@@ -108,11 +114,10 @@ ValueId weight_gradient(Composite& c, ValueId input, ValueId gradient, const Win
   };
   const ValueId x = regrouped(input, {2, 1, 0}, {each(input), c.syms.mul(groups, batch)});
   const ValueId g = regrouped(gradient, {1, 2, 0}, {c.size(gradient, 1), batch});
-  ValueId out = c.call("convolution", {x, g, None{}, window.dilation, window.padding, window.stride,
-                                       false, window.output_padding, groups});
+  const ValueId out = c.call("convolution", {x, g, None{}, window.dilation, window.padding,
+                                             window.stride, false, window.output_padding, groups});
   // A stride may leave rows of the input out of the last window.
-  for (i64 d = 2; d < c.ndim(weight); ++d) out = c.slice(out, d, c.n(0), c.size(weight, d));
-  return c.contiguous(c.transpose(out, 0, 1));
+  return c.contiguous(c.transpose(cut_to(c, out, weight), 0, 1));
 }
 
 /// Gradients of input, weight and bias; those that nobody asked for are dead code.
@@ -122,7 +127,7 @@ Values backward(Composite& c) {
   const bool transposed = c.flag("transposed");
   const Window window = window_of(c);
   // What a transposed convolution leaves out at the end.
-  Exprs lacking(window.stride.size(), c.n(0));
+  Exprs lacking = window.output_padding;
   for (std::size_t i = 0; i < lacking.size() && !transposed; ++i) {
     sym::Arena& s = c.syms;
     const i64 d = static_cast<i64>(i) + 2;
@@ -136,8 +141,7 @@ Values backward(Composite& c) {
       c.call("convolution", {gradient, weight, None{}, window.stride, window.padding,
                              window.dilation, !transposed, lacking, c.integer("groups")});
   // An output padding of a whole stride lets the window stand where no input was.
-  for (i64 d = 2; transposed && d < c.ndim(input); ++d)
-    to_input = c.slice(to_input, d, c.n(0), c.size(input, d));
+  if (transposed) to_input = cut_to(c, to_input, input);
   const ValueId to_weight = transposed ? weight_gradient(c, gradient, input, window)
                                        : weight_gradient(c, input, gradient, window);
   Dims others = {0};

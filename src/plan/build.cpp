@@ -30,7 +30,7 @@ class PlanBuilder {
     out_.scalars = program_.scalars;
     add_inputs();
     for (const Check& c : program_.checks)
-      if (data_sizes(c).empty()) out_.checks.push_back(check_of(c));
+      if (data_sizes(c.condition).empty()) out_.checks.push_back(check_of(c));
     for (BufferId b : program_.buffers.ids()) add_buffer(b);
     for (const Slot& s : schedule_.slots) out_.slots.push_back(exprs_.add(s.bytes));
     for (std::size_t i = 0; i < program_.subprograms.size(); ++i)
@@ -45,7 +45,7 @@ class PlanBuilder {
     }
     for (const ScheduleStep& step : schedule_.order) COIL_TRY(add_step(step));
     for (const Check& c : program_.checks)  // sizes of sub-programs have their values by now
-      if (!std::ranges::includes(known_, data_sizes(c))) out_.run.push_back(check_of(c));
+      if (!std::ranges::includes(known_, data_sizes(c.condition))) out_.run.push_back(check_of(c));
     for (sym::Expr bytes : scratch_bytes_) out_.slots.push_back(exprs_.add(bytes));
     for (const ProgramOutput& o : program_.outputs) add_output(o);
     for (const ProgramState& s : program_.states)
@@ -54,17 +54,10 @@ class PlanBuilder {
   }
 
  private:
-  bool names_data(sym::Expr e) const {
+  /// The sizes that it names and data gives.
+  std::set<sym::Expr> data_sizes(sym::Expr e) const {
     std::vector<sym::Expr> vars;
     syms_.variables(e, vars);
-    return std::any_of(vars.begin(), vars.end(),
-                       [&](sym::Expr v) { return syms_.var(v).role == sym::Role::Value; });
-  }
-
-  /// The sizes that a check names and data gives.
-  std::set<sym::Expr> data_sizes(const Check& check) const {
-    std::vector<sym::Expr> vars;
-    syms_.variables(check.condition, vars);
     std::set<sym::Expr> sizes(vars.begin(), vars.end());
     std::erase_if(sizes, [&](sym::Expr v) { return syms_.var(v).role != sym::Role::Value; });
     return sizes;
@@ -162,7 +155,7 @@ class PlanBuilder {
     out_.run.push_back(read_size(size));
     if (!known_.insert(size.var).second) return;
     for (const Check& c : program_.checks) {
-      const std::set<sym::Expr> sizes = data_sizes(c);
+      const std::set<sym::Expr> sizes = data_sizes(c.condition);
       if (sizes.contains(size.var) && std::ranges::includes(known_, sizes))
         out_.run.push_back(check_of(c));
     }
@@ -281,7 +274,7 @@ class PlanBuilder {
     p.shape = exprs_.add(b.shape);
     p.strides = exprs_.add(strides_of(b));
     p.where = Where::Heap;
-    if (!init && !names_data(bytes)) {
+    if (!init && data_sizes(bytes).empty()) {
       p.where = Where::Arena;
       p.source = static_cast<u32>(schedule_.slots.size()) + number;
       if (number >= scratch_bytes_.size()) scratch_bytes_.resize(number + 1, syms_.constant(0));
