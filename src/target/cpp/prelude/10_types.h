@@ -287,21 +287,27 @@ COIL_INLINE i64x16 iota16(i64 start) {
   return build<i64, 16>([=](int i) { return i64(u64(start) + u64(i)); });
 }
 
+/// A register's lanes in memory, at any element. Not memcpy: g++ 12 makes that one move of an
+/// integer as wide, and takes a constant of equal words and then zeros for equal words all along.
+template <class T, int N>
+struct stored_of {
+  typedef T type __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <class T, int N>
+using stored = typename stored_of<T, N>::type;
+
 template <class T, int N>
 COIL_INLINE vec<T, N> load_lanes(const T* p) {
-  if constexpr (vec<T, N>::kNative) {
-    vec<T, N> r;
-    __builtin_memcpy(&r.v, p, sizeof(r.v));
-    return r;
-  } else {
+  if constexpr (vec<T, N>::kNative)
+    return {*(const stored<T, N>*)p};
+  else
     return {load_lanes<T, N / 2>(p), load_lanes<T, N / 2>(p + N / 2)};
-  }
 }
 
 template <class T, int N>
 COIL_INLINE void to_array(vec<T, N> a, T* out) {
   if constexpr (vec<T, N>::kNative) {
-    __builtin_memcpy(out, &a.v, sizeof(a.v));
+    *(stored<T, N>*)out = a.v;
   } else {
     to_array(a.lo, out);
     to_array(a.hi, out + N / 2);

@@ -12,7 +12,7 @@ template <class R>
 COIL_INLINE void transpose8(const R* from, i64 from_stride, R* to, i64 to_stride) {
   using v8 = native<R, 8>;
   v8 r[8], pairs[8], quads[8];
-  for (int i = 0; i < 8; ++i) __builtin_memcpy(&r[i], from + i * from_stride, sizeof(v8));
+  for (int i = 0; i < 8; ++i) r[i] = *(const stored<R, 8>*)(from + i * from_stride);
   for (int i = 0; i < 8; i += 2) {
     pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
     pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -28,8 +28,8 @@ COIL_INLINE void transpose8(const R* from, i64 from_stride, R* to, i64 to_stride
     const v8 a = quads[k], b = quads[4 + k];
     const v8 low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
     const v8 high = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-    __builtin_memcpy(to + k * to_stride, &low, sizeof(v8));
-    __builtin_memcpy(to + (4 + k) * to_stride, &high, sizeof(v8));
+    *(stored<R, 8>*)(to + k * to_stride) = low;
+    *(stored<R, 8>*)(to + (4 + k) * to_stride) = high;
   }
 }
 #endif

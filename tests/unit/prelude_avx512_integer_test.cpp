@@ -1,0 +1,2 @@
+#include "prelude_avx512.inc"
+#include "prelude_integer.inc"
