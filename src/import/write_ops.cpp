@@ -243,7 +243,7 @@ WriteOps::Results WriteOps::batch_norm() {
 }
 
 /// A batch norm in which each channel of each sample is a channel of its own; the statistics become
-/// the mean of those of the samples.
+/// the mean of those of the samples. Of nothing the batch norm leaves them.
 WriteOps::Results WriteOps::instance_norm() {
   const bool* uses_input = std::get_if<bool>(&arg(5));
   const bool has_statistics = std::holds_alternative<TensorId>(call_.args.at(3)) &&
@@ -271,7 +271,18 @@ WriteOps::Results WriteOps::instance_norm() {
     norm.args.push_back(std::get<TensorId>(builder_.result(each)));
   }
   norm.args.insert(norm.args.end(), {arg(5), arg(6), arg(7)});
-  const Results parts = builder_.plain_call(norm);
+  Results parts;
+  if (known_empty(builder_.graph(), input)) {
+    norm.op = "batch_norm";
+    norm.args.push_back(false);  // cudnn_enabled
+    parts = {builder_.plain_call(norm).at(0),
+             {},
+             {},
+             std::get<TensorId>(norm.args[3]),
+             std::get<TensorId>(norm.args[4])};
+  } else {
+    parts = builder_.plain_call(norm);
+  }
   const auto part = [&](std::size_t i, const std::vector<sym::Expr>& shape) {
     return builder_.call_op("view", {builder_.read(std::get<TensorId>(parts.at(i))), shape}, call_);
   };

@@ -226,6 +226,10 @@ Expr window_size(Lowering& l, const Args& args, std::span<const Expr> extents,
   return size;
 }
 
+Val quotient(BodyBuilder& b, Val sum, Val divisor) {
+  return is_float(b.dtype(sum)) ? b.div(sum, divisor) : b.op(ScalarOp::truncdiv, {sum, divisor});
+}
+
 Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Access in = l.access(args.tensor("self"));
   const std::size_t n = spatial_dims(node.op);
@@ -240,8 +244,7 @@ Status lower_avg_pool(Lowering& l, const Node& node, const Args& args) {
   const Expr size = args.has("divisor_override") ? args.size("divisor_override")
                                                  : window_size(l, args, extents, w.begin, p);
   const Val divisor = b.value(size, compute);
-  b.store(out, w.at,
-          is_float(compute) ? b.div(sum, divisor) : b.op(ScalarOp::truncdiv, {sum, divisor}));
+  b.store(out, w.at, quotient(b, sum, divisor));
   b.finish();
   return Ok{};
 }

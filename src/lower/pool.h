@@ -22,6 +22,9 @@ Expr within(Lowering& l, Expr position, Expr extent);
 Expr window_size(Lowering& l, const Args& args, std::span<const Expr> extents,
                  std::span<const Expr> begin, const PoolShape& p);
 
+/// A sum over what a window counts; of integers rounded towards 0.
+Val quotient(BodyBuilder& b, Val sum, Val divisor);
+
 /// Window o of an adaptive pool of `size` elements into `outputs` is floor(o*I/O) ..
 /// ceil((o+1)*I/O).
 Expr adaptive_begin(sym::Arena& syms, Expr o, Expr size, Expr outputs);

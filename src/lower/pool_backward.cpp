@@ -107,7 +107,7 @@ Status lower_avg_pool_backward(Lowering& l, const Node& node, const Args& args) 
   // Where there is no window, its size may be 0.
   const Val divisor = b.max(b.value(size), b.integer(DType::i64, 1));
   const Val signed_divisor = args.has("divisor_override") ? b.value(size) : divisor;
-  store_sum(b, h, b.div(g, b.cast(signed_divisor, b.dtype(g))));
+  store_sum(b, h, quotient(b, g, b.cast(signed_divisor, b.dtype(g))));
   return Ok{};
 }
 

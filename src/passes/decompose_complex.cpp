@@ -51,7 +51,8 @@ ValueId converted(Composite& c) {
   return c.has("dtype") ? c.to(c.self(), c.dtype_or("dtype", c.dtype(c.self()))) : c.self();
 }
 
-/// sum and mean: of both parts, which lie in a last dim that is not reduced.
+/// The sum of both parts, which lie in a last dim that is not reduced. A mean divides it by a
+/// complex number, which leaves no part of an infinity finite.
 Values reduced_parts(Composite& c) {
   const ValueId v = converted(c);
   const bool has_dims = c.op() != c.base();
@@ -59,12 +60,17 @@ Values reduced_parts(Composite& c) {
   for (i64 d = 0; d < c.ndim(v) && !has_dims; ++d) dims.push_back(d);
   if (has_dims) dims = c.dims("dim", v);
   const KeepDim keep = has_dims ? c.keep() : KeepDim::No;
-  const auto reduced = [&](ValueId of) {
-    return c.base() == "sum" ? c.sum(of, dims, keep) : c.mean(of, dims, keep);
-  };
-  if (c.ndim(v) == 0) return {c.call("clone", {v})};  // its parts are no dim of it
-  if (!is_complex(c.dtype(v))) return {c.to(reduced(v), c.dtype(v))};
-  return {c.call("view_as_complex", {reduced(c.call("view_as_real", {v}))})};
+  const bool is_mean = c.base() == "mean";
+  if (!is_complex(c.dtype(v)))
+    return {c.to(is_mean ? c.mean(v, dims, keep) : c.sum(v, dims, keep), c.dtype(v))};
+  const bool is_scalar = c.ndim(v) == 0;  // its parts are no dim of it
+  const ValueId sum =
+      is_scalar ? c.call("clone", {v})
+                : c.call("view_as_complex", {c.sum(c.call("view_as_real", {v}), dims, keep)});
+  if (!is_mean) return {sum};
+  sym::Expr count = c.n(1);
+  for (i64 d : dims) count = is_scalar ? count : c.syms.mul(count, c.size(v, d));
+  return {c.div(sum, count)};
 }
 
 Values cumsum(Composite& c) {

@@ -75,7 +75,8 @@ Values binary_cross_entropy(Composite& c) {
 Values binary_cross_entropy_with_logits(Composite& c) {
   const ValueId input = c.self(), target = c.tensor("target");
   const DType dtype = c.dtype(target);
-  if (!is_float(dtype)) c.fail("the target is {}, which does not hold the loss", name(dtype));
+  if (!is_float(dtype) && !is_complex(dtype))
+    c.fail("the target is {}, which does not hold the loss", name(dtype));
   const ValueId log_sigmoid = c.call("log_sigmoid", {input});
   const ValueId rest = c.to(c.mul(c.call("rsub.Scalar", {target, 1.0}), input), dtype);
   ValueId loss;

@@ -59,15 +59,22 @@ Values adaptive_max_pool1d(Composite& c) {
   return out;
 }
 
+/// What negative amounts cut off is not there to go round.
 ValueId circular(Composite& c, ValueId v, const Exprs& pad) {
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     const i64 dim = c.ndim(v) - 1 - static_cast<i64>(i);
-    const sym::Expr size = c.size(v, dim), before = pad[2 * i], after = pad[2 * i + 1];
+    const sym::Expr zero = c.n(0), before = c.syms.max(pad[2 * i], zero),
+                    after = c.syms.max(pad[2 * i + 1], zero);
+    const sym::Expr cut = c.syms.sub(before, pad[2 * i]),
+                    cut_after = c.syms.sub(after, pad[2 * i + 1]);
+    if (!c.is(cut, 0) || !c.is(cut_after, 0))
+      v = c.slice(v, dim, cut, c.syms.sub(c.size(v, dim), cut_after));
+    const sym::Expr size = c.size(v, dim);
     Values parts;
     if (!c.is(before, 0)) parts.push_back(c.slice(v, dim, c.syms.sub(size, before), size));
     parts.push_back(v);
     if (!c.is(after, 0)) parts.push_back(c.slice(v, dim, c.n(0), after));
-    if (parts.size() > 1) v = c.cat(parts, dim);
+    v = parts.size() > 1 ? c.cat(parts, dim) : c.contiguous(v);
   }
   return v;
 }

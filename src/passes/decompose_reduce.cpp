@@ -249,11 +249,10 @@ Values cov(Composite& c) {
     other = c.mul(centred, weights);
     divisor = weighted_divisor(c, weights, total);
   } else {
-    const std::optional<i64> count = c.syms.as_const(c.size(rows, 1));
-    if (!count) c.fail("the number of observations must be fixed");
-    const double n = static_cast<double>(*count);
-    centred = other = c.sub(rows, c.div(c.sum(rows, {1}, KeepDim::Yes), n));
-    divisor = c.filled({}, std::max(n - c.real("correction"), 0.0), DType::f64);
+    const sym::Expr count = c.size(rows, 1);
+    centred = other = c.sub(rows, c.div(c.sum(rows, {1}, KeepDim::Yes), count));
+    const ValueId total = c.call("full", {Exprs{}, count, DType::f64});
+    divisor = c.call("clamp_min", {c.sub(total, c.real("correction")), 0.0});
   }
   ValueId turned = c.transpose(other, 0, 1);
   if (is_complex(c.dtype(turned))) turned = c.call("conj_physical", {turned});

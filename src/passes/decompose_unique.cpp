@@ -178,7 +178,7 @@ Values repeat_interleave(Composite& c) {
 
 /// The slices along `dim` as often as their repeats say.
 Values repeat_interleave_slices(Composite& c) {
-  ValueId v = c.self(), repeats = c.tensor("repeats");
+  ValueId v = c.self(), repeats = c.to(c.tensor("repeats"), DType::i64);
   i64 dim = 0;
   if (c.has("dim"))
     dim = c.dim("dim", v);

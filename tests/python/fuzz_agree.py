@@ -35,6 +35,8 @@ ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal"
 SPREADING = ("fft_", "_fft_", "stft", "istft")
 # Those that say so in the same way, but give no sums.
 SPREADING_EACH = ("grid_sampler",)
+# Differences of products, whose rounding may vanish or be all that is left.
+CANCELLING = ("cross", "linalg_cross")
 # Ops that take a matrix apart as a whole.
 FACTORED = ("linalg_svd", "linalg_pinv", "pinverse", "linalg_lstsq", "linalg_qr", "qr", "geqrf", "linalg_cond",
             "linalg_eig", "linalg_matrix_norm", "nuclear_norm")
@@ -108,12 +110,17 @@ def padded(step, args, kwargs, random_numbers):
     return opened(made, met < of_channel, random_numbers)
 
 
-def as_sums(x, random_numbers):
-    """The tensor with errors that a sum over all its elements may have: what cancels is 0, of any sign, or
+def size_of(x):
+    """The largest finite magnitude of a tensor's parts."""
+    finite = real(x)[torch.isfinite(real(x))]
+    return finite.abs().max() if finite.numel() else 0
+
+
+def as_sums(x, random_numbers, size=None):
+    """The tensor with errors that sums of terms of a size (its own) may have: what cancels is 0, of any sign, or
     not quite."""
     parts = real(x)
-    finite = parts[torch.isfinite(parts)]
-    size = finite.abs().max() if finite.numel() else 0
+    size = size_of(x) if size is None else size
     off = torch.randint(0, 2, parts.shape, generator=random_numbers) * 2 - 1
     error = size * EPS[parts.dtype]
     cancels = (parts.abs() <= 2 * error) & (torch.randint(0, 2, parts.shape, generator=random_numbers) == 0)
@@ -223,6 +230,9 @@ def with_errors(program, seed, own):
             return made
         if name.startswith(SPREADING) and is_inexact(made):
             return as_sums(spread(step, shaken(args), kwargs, random_numbers), random_numbers)
+        if name in CANCELLING:
+            made = step.overload(*shaken(args), **kwargs)
+            return as_sums(made, random_numbers, size_of(args[0]) * size_of(args[1])) if is_inexact(made) else made
         if name.startswith(SPREADING_EACH):
             return shaken(spread(step, shaken(args), kwargs, random_numbers))
         if name in SIGNED_ZEROS:
@@ -322,6 +332,8 @@ class Judge:
             return f"{len(outputs)} results instead of {count}"
         for i, (e, f) in enumerate(zip(self.expected, found)):
             name = f"output {i}" if i < count else f"input {i - count} afterwards"
+            if self.has_open_shape(i, e, f):
+                continue
             if not isinstance(f, torch.Tensor) or (e.shape, e.dtype) != (f.shape, f.dtype):
                 return f"{name}: {described(f)} instead of {described(e)}"
             if strides_of(e) != strides_of(f):
@@ -333,6 +345,12 @@ class Judge:
             if more:
                 return f"results {sorted(more)} lie in one memory, in eager they do not"
         return ""
+
+    def has_open_shape(self, i, expected, found):
+        """Whether the shapes differ where errors move eager's as well: how many unique elements there are."""
+        if not isinstance(found, torch.Tensor) or found.dtype != expected.dtype or found.shape == expected.shape:
+            return False
+        return any(r[i].shape != expected.shape for r in self.runs(SURE_RUNS))
 
     def is_wrong(self, i, expected, found):
         return all(self.bad(i, expected, found, runs).any() for runs in (RUNS, SURE_RUNS))

@@ -257,6 +257,15 @@ FOUND_OPS = [
     ("instance_norm.default", randoms(2, 3, 4), None, None, randoms(3), randoms(3).abs(), False, 0.3, 1e-5, True),
     *[("soft_margin_loss.default", randoms(6, dtype=torch.complex64).view(2, 3), randoms(2, 3, dtype=a), reduction)
       for a in (torch.float64, torch.float32) for reduction in (0, 1, 2)],
+    *[("binary_cross_entropy_with_logits.default", randoms(3), randoms(3, dtype=torch.complex64), weight, None, reduction)
+      for weight in (None, randoms(3)) for reduction in (0, 1)],
+    # A mean of complex numbers divides by one, which leaves no part of an infinity finite.
+    *[(op, torch.tensor([[complex(INF, -0.8), 1], [2, complex(0, 3)]]), *dims)
+      for op, *dims in (("mean.default",), ("mean.dim", [1]), ("mean.dim", [0, 1], True))],
+    ("mean.default", torch.tensor(complex(INF, 1))),
+    *[("pad.default", randoms(2, 5), amounts, "circular", None) for amounts in ([-1, 1], [2, -3], [-1, -2], [-2, 3])],
+    # The mean of integers is rounded towards 0, and so is its gradient.
+    ("avg_pool2d_backward.default", torch.tensor([[[7, -7], [9, -10]]]), torch.ones(1, 4, 4, dtype=torch.int64), [2, 2], [2, 2], [0, 0], False, True, None),
     # Of what has no element, nothing is asked.
     *[(f"{op}.default", torch.empty(3, 0, dtype=a), 0, False) for op in ("_softmax", "_log_softmax") for a in (BOOL, torch.uint8, torch.complex64)],
     *[(f"{op}.int", torch.empty(0, 2, dtype=torch.int64), 1, a) for op in ("softmax", "log_softmax") for a in (None, torch.int16)],
@@ -264,6 +273,10 @@ FOUND_OPS = [
     *[("batch_norm.default", torch.empty(0, 2, 3, dtype=a), weight, bias, None, None, train, 0.1, 1e-5, True)
       for a, weight, bias in ((HALF, randoms(4, 1, 1), None), (HALF, None, randoms(5)), (torch.int32, torch.ones(9, 3, dtype=torch.int32), None))
       for train in (True,)],
+    # Rows shorter than a register.
+    *[("native_layer_norm.default", randoms(3, n), [n], None, None, 1e-5) for n in range(1, 17)],
+    # Of nothing there are no statistics, and those that were stay.
+    ("instance_norm.default", torch.empty(1, 3, 0), None, randoms(3), randoms(3), randoms(3), True, 0.0, -0.5, True),
     # Equal numbers have no variance, and without eps are scaled by 0.
     *[("batch_norm.default", torch.tensor([[[1.5, 1.5], [2, 3]], [[1.5, 1.5], [7, 4]]], dtype=a), weight, weight, None, None, True, 0.1, 0.0, False)
       for a, weight in ((torch.float32, None), (torch.float64, torch.tensor([2.0, 0.5], dtype=torch.float64)), (HALF, None))],

@@ -101,7 +101,10 @@ def test_an_embedding_shortens_the_rows_that_it_reads(norm):
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_repeats_of_any_whole_numbers(dtype):
-    check(torch.repeat_interleave, torch.tensor([1, 3, 0, 2], dtype=dtype))
+    repeats = torch.tensor([1, 3, 0, 2], dtype=dtype)
+    check(torch.repeat_interleave, repeats)
+    check(torch.repeat_interleave, torch.rand(4), repeats)
+    check(torch.repeat_interleave, torch.rand(4), repeats[1])
 
 
 REPEATED = torch.tensor([[1.0, 3, 1], [2, 1, 3], [1, 1, 2]])
