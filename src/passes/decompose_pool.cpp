@@ -59,6 +59,7 @@ Values adaptive_max_pool1d(Composite& c) {
   return out;
 }
 
+/// Contiguous, whatever the layout of `v`.
 ValueId circular(Composite& c, ValueId v, const Exprs& pad) {
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     const i64 dim = c.ndim(v) - 1 - static_cast<i64>(i);
@@ -69,7 +70,7 @@ ValueId circular(Composite& c, ValueId v, const Exprs& pad) {
     if (!c.is(after, 0)) parts.push_back(c.slice(v, dim, c.n(0), after));
     if (parts.size() > 1) v = c.cat(parts, dim);
   }
-  return v;
+  return c.contiguous(v);
 }
 
 Values pad(Composite& c) {
