@@ -350,13 +350,19 @@ class GraphWriter:
 
 def base_of(node):
     """The input or result of which an as_strided, through other views, sees the memory."""
-    base = node
-    while base is node or base.op == "call_function":
-        viewing = base.args[0] if base.target is operator.getitem else base
-        if base is not node and (not views(viewing.target) or memory_of(viewing.args[0]) != memory_of(base)):
-            break
-        base = viewing.args[0]
+    base = node.args[0]
+    while (seen := viewed_by(base)) is not None:
+        base = seen
     return base
+
+
+def viewed_by(node):
+    """The tensor that a call's result is a view of. Schemas do not say this of unsafe_chunk and others."""
+    if node.op != "call_function":
+        return None
+    call = node.args[0] if node.target is operator.getitem else node
+    given = (n for n in call.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+    return next((n for n in given if memory_of(n) == memory_of(node)), None)
 
 
 def offset_from(node):
@@ -433,12 +439,6 @@ def is_dense(sizes, strides):
             return False
         filled *= size
     return True
-
-
-def views(target):
-    """Whether the result is the op's first argument, seen in another way."""
-    arguments = target._schema.arguments if isinstance(target, torch._ops.OpOverload) else ()
-    return bool(arguments) and arguments[0].alias_info is not None
 
 
 def memory_of(node):

@@ -225,9 +225,12 @@ std::optional<Sizes> placed_view(Graph& graph, const Type& of, std::span<const s
 }  // namespace
 
 std::optional<Sizes> view_strides(Graph& graph, const Type& of, std::span<const sym::Expr> shape) {
-  if (same_shape(of, shape)) return of.strides;
-  if (of.ndim() == 0 || known_empty(graph, of)) return contiguous_strides(*graph.syms, shape);
+  const bool is_same = same_shape(of, shape);
+  if (of.ndim() == 0 || known_empty(graph, of))
+    return is_same ? of.strides : contiguous_strides(*graph.syms, shape);
+  // Also of the same shape: dims of size 1 get the strides of their run.
   if (std::optional<Sizes> strides = placed_view(graph, of, shape)) return strides;
+  if (is_same) return of.strides;
   // Counts of symbolic elements may agree without a proof: complete_shape has made a check of it.
   if (is_contiguous(graph, of)) return contiguous_strides(*graph.syms, shape);
   return std::nullopt;

@@ -65,6 +65,15 @@ bool is_skipped(Graph& graph, const Type& type) {
   return type.ndim() == 1 && known_value(graph, type.shape[0], 0);
 }
 
+/// What cat makes of `parts`: images in channels_last stay so.
+Type joined(const Call& call, DType dtype, const Types& parts, Sizes shape) {
+  Type out = call.contiguous(dtype, std::move(shape));
+  if (std::ranges::all_of(parts,
+                          [&](const Type& t) { return suggests_channels_last(call.graph, t); }))
+    out.strides = channels_last_strides(call.graph, out);
+  return out;
+}
+
 Result<Types> cat(const Call& call) {
   Types all = call.tensors("tensors");
   if (all.empty()) return call.fail("needs at least one tensor");
@@ -79,10 +88,7 @@ Result<Types> cat(const Call& call) {
   if (parts[0].ndim() == 0) return call.fail("tensors without dims cannot be concatenated");
   const std::size_t dim = static_cast<std::size_t>(COIL_TRY(call.dim("dim", parts[0].ndim())));
   Sizes shape = parts[0].shape;
-  bool channels_last = true;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    channels_last &= suggests_channels_last(call.graph, parts[i]);
-    if (i == 0) continue;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].ndim() != shape.size()) return call.fail("tensors differ in number of dims");
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if (d == dim) continue;
@@ -90,13 +96,13 @@ Result<Types> cat(const Call& call) {
     }
     shape[dim] = call.syms.add(shape[dim], parts[i].shape[dim]);
   }
-  Type out = call.contiguous(dtype, std::move(shape));
-  if (channels_last) out.strides = channels_last_strides(call.graph, out);
-  return Types{std::move(out)};
+  return Types{joined(call, dtype, parts, std::move(shape))};
 }
 
+/// Eager puts the tensors together along the dim, which it then splits; a new last dim they get
+/// before.
 Result<Types> stack(const Call& call) {
-  const Types parts = call.tensors("tensors");
+  Types parts = call.tensors("tensors");
   if (parts.empty()) return call.fail("needs at least one tensor");
   Promotion promotion;
   for (const Type& t : parts) promotion.tensors.push_back(t);
@@ -106,8 +112,23 @@ Result<Types> stack(const Call& call) {
     if (t.ndim() != shape.size()) return call.fail("tensors differ in number of dims");
     for (std::size_t d = 0; d < shape.size(); ++d) COIL_TRY(call.sizes_agree(shape[d], t.shape[d]));
   }
-  shape.insert(shape.begin() + dim, call.number(static_cast<i64>(parts.size())));
-  return Types{call.contiguous(promote(promotion), std::move(shape))};
+  const sym::Expr count = call.number(static_cast<i64>(parts.size()));
+  Sizes together = shape;
+  shape.insert(shape.begin() + dim, count);
+  if (together.size() == static_cast<std::size_t>(dim)) {
+    for (Type& t : parts) {
+      t.shape.push_back(call.number(1));
+      t.strides.push_back(call.number(1));
+    }
+    return Types{joined(call, promote(promotion), parts, std::move(shape))};
+  }
+  sym::Expr& along = together[static_cast<std::size_t>(dim)];
+  along = call.syms.mul(along, count);
+  Type out = joined(call, promote(promotion), parts, std::move(together));
+  const std::optional<Sizes> strides = view_strides(call.graph, out, shape);
+  out = call.contiguous(out.dtype, std::move(shape));
+  if (strides) out.strides = *strides;
+  return Types{std::move(out)};
 }
 
 /// `pad` holds (before, after) pairs from the last dim on.

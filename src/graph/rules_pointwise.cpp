@@ -98,16 +98,31 @@ std::optional<DType> common_dtype(const Call& call, Promotes how, const Types& t
   COIL_UNREACHABLE();
 }
 
+/// Whether a number is an operand, which eager makes a tensor without dims of.
+bool has_number(const Call& call, Promotes how) {
+  for (std::size_t i = 0; i < call.node.args.size(); ++i) {
+    const ops::SchemaArg& schema = call.schema.args[i];
+    if (schema.type == ops::ArgType::Scalar && how != Promotes::Bounds &&
+        schema.name != "exponent" && is_operand(schema.name, how))
+      return true;
+  }
+  return false;
+}
+
 /// Eager gives a few ops their operands in another order, of which the first decides where strides
 /// leave a choice. A converted operand has lost its gaps and repeated elements, and with them
-/// its strides.
+/// its strides. Beside a number no operand has the result's shape alone, which would keep its
+/// layout.
 Sizes result_strides(const Call& call, Promotes how, Types tensors, const Sizes& shape) {
   if (const std::optional<DType> common = common_dtype(call, how, tensors))
-    for (std::size_t i = how == Promotes::Second ? 1 : 0; i < tensors.size(); ++i)
-      if (tensors[i].dtype != *common)
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const bool is_condition = how == Promotes::Second && i == 0;
+      if (tensors[i].dtype != (is_condition ? DType::b8 : *common))
         tensors[i].strides = strides_for(call.graph, tensors[i], MemoryFormat::Preserve);
+    }
   for (std::string_view op : {"leaky_relu_backward", "threshold_backward", "rsub.Tensor"})
     if (call.op() == op && tensors.size() == 2) std::swap(tensors[0], tensors[1]);
+  if (has_number(call, how)) tensors.push_back(call.contiguous(tensors[0].dtype, {}));
   return pointwise_strides(call.graph, tensors, shape);
 }
 

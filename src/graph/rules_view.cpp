@@ -137,7 +137,7 @@ Result<Types> expand_to(const Call& call, const Sizes& target) {
   for (std::size_t i = target.size(); i-- > 0;) {
     const bool is_new = i < lead;
     sym::Expr size = is_new ? call.number(1) : self.shape[i - lead];
-    sym::Expr stride = call.number(1);
+    sym::Expr stride = call.number(self.ndim() == 0 ? 0 : 1);
     if (!is_new) stride = self.strides[i - lead];
     if (is_new && i + 1 < target.size()) stride = call.syms.mul(shape[i + 1], strides[i + 1]);
     const bool keeps = !is_new && known_value(call.graph, target[i], -1);

@@ -283,6 +283,7 @@ AliasOps::Results AliasOps::flatten() {
   if (last < first) throw BuildError{builder_.error_at(call_, "start_dim comes after end_dim")};
   const Exprs from = type().shape;
   if (from.empty()) return one(reshaped(tensor(0), {builder_.syms().constant(1)}));
+  if (first == last) return same();
   Exprs shape(from.begin(), from.begin() + first);
   shape.push_back(builder_.syms().product(std::span(from).subspan(first, last - first + 1)));
   shape.insert(shape.end(), from.begin() + last + 1, from.end());

@@ -69,10 +69,19 @@ ValueId grouped_product(Composite& c, ValueId a, ValueId b) {
   c.fail("takes matrices and batches of matrices");
 }
 
+/// Rows of the result begin at multiples of 16 bytes.
+ValueId with_aligned_rows(Composite& c, ValueId v) {
+  const i64 step = 16 / size_of(c.dtype(v)), last = c.ndim(v) - 1;
+  const sym::Expr size = c.size(v, last);
+  const sym::Expr gap = c.syms.mod(c.syms.neg(size), c.n(step));
+  if (c.is(gap, 0)) return v;
+  return c.slice(c.call("constant_pad_nd", {v, Exprs{c.n(0), gap}}), last, c.n(0), size);
+}
+
 Values grouped_mm(Composite& c) {
   if (c.has("bias")) c.fail("a bias is not supported");
   const ValueId out = grouped_product(c, c.self(), c.tensor("mat2"));
-  return {c.to(out, c.dtype_or("out_dtype", c.dtype(c.self())))};
+  return {with_aligned_rows(c, c.to(out, c.dtype_or("out_dtype", c.dtype(c.self()))))};
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ Values adaptive_max_pool1d(Composite& c) {
   return out;
 }
 
-/// What negative amounts cut off is not there to go round.
+/// Contiguous, whatever the layout of `v`. What negative amounts cut off is not there to go round.
 ValueId circular(Composite& c, ValueId v, const Exprs& pad) {
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     const i64 dim = c.ndim(v) - 1 - static_cast<i64>(i);
@@ -74,9 +74,9 @@ ValueId circular(Composite& c, ValueId v, const Exprs& pad) {
     if (!c.is(before, 0)) parts.push_back(c.slice(v, dim, c.syms.sub(size, before), size));
     parts.push_back(v);
     if (!c.is(after, 0)) parts.push_back(c.slice(v, dim, c.n(0), after));
-    v = parts.size() > 1 ? c.cat(parts, dim) : c.contiguous(v);
+    if (parts.size() > 1) v = c.cat(parts, dim);
   }
-  return v;
+  return c.contiguous(v);
 }
 
 Values pad(Composite& c) {

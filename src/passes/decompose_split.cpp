@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/rule.h"
 #include "passes/composite.h"
 
 namespace coil {
@@ -109,9 +110,18 @@ Values axis_split(Composite& c) {
   return sections(c, c.count_of("sections"), dim);
 }
 
+/// Below their last dim eager puts the tensors together and splits the dim, which counts where cat
+/// keeps images in channels_last.
 Values stack(Composite& c) {
   Values parts = c.tensors("tensors");
-  const i64 dim = c.wrap(c.fixed("dim"), c.ndim(parts.at(0)) + 1);
+  const i64 ndim = c.ndim(parts.at(0)), dim = c.wrap(c.fixed("dim"), ndim + 1);
+  const bool are_images = std::ranges::all_of(
+      parts, [&](ValueId v) { return suggests_channels_last(c.builder.graph(), Type(c.type(v))); });
+  if (are_images && dim < ndim) {
+    Exprs shape = c.shape(parts[0]);
+    shape.insert(shape.begin() + dim, c.n(static_cast<i64>(parts.size())));
+    return {c.view(c.cat(parts, dim), std::move(shape))};
+  }
   for (ValueId& v : parts) v = c.unsqueeze(v, dim);
   return {c.cat(parts, dim)};
 }

@@ -546,8 +546,10 @@ def is_defined(name, given):
         return bool(torch.isfinite(tensors[0]).all())
     if packet in ("hardtanh_backward", "hardswish_backward", "logit_backward"):  # eager's vector loop and its tail differ for NaN
         return not tensors[1].isnan().any()
-    if packet in ("_embedding_bag_backward", "_embedding_bag_dense_backward"):  # reads the size of a second dim unasked
-        return tensors[0].ndim == 2
+    if packet in ("_embedding_bag", "_embedding_bag_forward_only"):  # another mode, or bags of another form, end the process
+        return given[0][4] in range(3) and given[0][1].ndim == given[0][2].ndim == 1
+    if packet.startswith("_embedding_bag_"):  # gradients take all that the forward op has checked on trust
+        return False
     if packet.startswith(("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")) and "backward" not in packet:
         height, width = overload(name)(*given[0], **given[1]).shape[-2:]
         return width > 1 or height == 1  # eager takes rows of one pixel for columns: each is the first one

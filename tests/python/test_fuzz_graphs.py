@@ -342,6 +342,14 @@ FOUND_OPS = [
       for n in (200, -200, -140, -149, 1000, 2**31 + 3, 2**40) for a in (torch.float32, HALF, torch.bfloat16) if LARGE_POWERS],
     *[("ldexp.Tensor", torch.tensor([1.2345678901234567, 1e-300, -1e300, 5e-324, INF], dtype=torch.float64), torch.tensor(n))
       for n in (1500, -1050, -1074, -2000, 2097, -30000) if LARGE_POWERS],
+    # Tensors are put together along a dim, which is then split; a new last dim they get before.
+    *[("stack.default", [x] * n, dim) for x in (IMAGES, IMAGES[:1, :2, :1], IMAGES[0], CHANNELS_LAST_3D[0])
+      for n in (1, 2) for dim in range(x.ndim + 1)],
+    # What is copied around is contiguous.
+    *[("pad.default", x, sides, "circular", None) for x, sides in (
+        (torch.ones(1).expand(2, 1), [0, 0]), (IMAGES, [0, 0, 0, 0]), (IMAGES, [1, 0, 2, 1]), (randoms(4, 3).t(), [0, 1]))],
+    # A condition that is converted loses its strides.
+    ("where.self", torch.ones(1, dtype=torch.uint8).expand(1, 2, 2, 1), randoms(1, 2, 1, 1).as_strided((1, 2, 1, 1), (6, 1, 3, 3)), randoms(1)),
 ]
 BITS = torch.tensor([[True, False], [False, True]])
 COUNTS, PORTIONS = torch.tensor([1, 2, 1]), torch.tensor([0.5, 1, 2])
@@ -386,6 +394,22 @@ def complex_view_of_result():
     return Program([Source.of(randoms(3, 2))], steps, [Ref(0), Ref(1)])
 
 
+def chain(source, *steps):
+    """Each step on the result of the one before."""
+    steps = [Step(op, [Ref(i - 1 if i else ~0), *args], {}, 1) for i, (op, *args) in enumerate(steps)]
+    return Program([source], steps, [Ref(i) for i in range(len(steps))])
+
+
+# The strides of dims of size 1 take part in the choice of the next layout.
+LAYOUT_CHAINS = [
+    chain(Source(randoms(8), (2, 2, 1, 2), (1, 0, 10, 0)), ("view.default", [2, 2, 1, 2]), ("expm1.default",)),
+    *[chain(Source(randoms(400), (1, 2, 2, 2), (1, 1, 264, 33)), step, ("reflection_pad3d.default", [0, -1, 0, 1, 1, 0]))
+      for step in (("add.Scalar", 2), ("mul.Scalar", 0.5), ("clamp.default", 0), ("abs.default",), ("pow.Tensor_Scalar", 2))],
+    chain(Source(randoms(400), (1, 3, 1, 2), (1, 1, 51, 3)), ("special_chebyshev_polynomial_u.n_scalar", 3),
+          ("upsample_bilinear2d.default", [1, 2], False, None, -0.5)),
+]
+
+
 def filled_pool(op):
     """What is written over a result takes its layout, which its rule gives."""
     steps = [Step(f"{op}.default", [Ref(~0), [2]], {}, 1 + ("max_" in op and op != "max_pool1d")), Step("zero_.default", [Ref(0)], {}, 1)]
@@ -399,6 +423,13 @@ def written_bytes(dtype):
         Step("view.dtype", [Ref(~0), dtype], {}, 1), Step("slice.Tensor", [Ref(0), 1, 1, 3], {}, 1), Step("t.default", [Ref(~0)], {}, 1),
         Step("fill_.Scalar", [Ref(1), 5], {}, 1), Step("add.Tensor", [Ref(~0), Ref(~0)], {}, 1), Step("zero_.default", [Ref(0)], {}, 1)]
     return Program([source], steps, [Ref(0), Ref(1), Ref(2), Ref(4)])
+
+
+def parts_of_nothing():
+    """They may begin where the memory ends."""
+    steps = [Step("split_with_sizes.default", [Ref(~0), [6, 0], 0], {}, 2)]
+    steps += [Step(f"{op}.default", [Ref(1)], {}, 1) for op in ("real", "imag", "view_as_real")]
+    return Program([Source.of(POINTS)], steps, [Ref(i) for i in range(5)])
 
 
 def filled_view_of_nothing():
@@ -419,7 +450,7 @@ def test_differences_that_were_found():
     programs += [einsum_of_one(equation, 3, 3) for equation in ("ii->i", "ii", "...ii->...")]
     programs += [einsum_of_one(equation, 3, 2, 3, 3) for equation in ("ijii->ij", "i...i->i...", "i...ii->...i", "...ij->...ji")]
     programs += [one(op, *args, **kwargs) for op, args, kwargs in FOUND_WITH_NAMES]
-    programs += [atleast_written(), product_of_one(), filled_view_of_nothing(), complex_view_of_result()]
+    programs += LAYOUT_CHAINS + [atleast_written(), product_of_one(), filled_view_of_nothing(), parts_of_nothing(), complex_view_of_result()]
     programs += [written_bytes(dtype) for dtype in (torch.float64, torch.int32, torch.int16)]
     programs += [filled_pool(f"{op}_pool1d{more}") for op, more in (
         ("adaptive_max", ""), ("adaptive_avg", ""), ("avg", ""), ("max", ""), ("max", "_with_indices"))]

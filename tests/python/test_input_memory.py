@@ -78,6 +78,14 @@ def test_scatter():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("op", ["as_strided", "as_strided_copy"])
+def test_of_a_part(op):
+    """A view, although the schema does not say so."""
+    for split in ("unsafe_chunk.default", "unsafe_split.Tensor", "chunk.default"):
+        steps = [Step(split, [Ref(~0), 2, 0], {}, 2), Step(f"{op}.default", [Ref(1), [1, 2], [3, 2], None], {}, 1)]
+        assert fuzz_run.check_all_alone(Program([GAPS], steps, [Ref(0), Ref(2)])).kind == "ok"
+
+
 def test_of_a_view():
     steps = [Step("select.int", [Ref(~0), 1, 1], {}, 1), Step("as_strided.default", [Ref(0), [5], [2], None], {}, 1),
              Step("zero_.default", [Ref(1)], {}, 1)]

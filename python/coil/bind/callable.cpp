@@ -274,10 +274,11 @@ nb::object Callable::view_in(const Memory& memory, const Tensor& t) const {
   const i64 first = bytes / size;
   if (memory.dtype == t.dtype)
     return torch_->as_strided(memory.tensor, shape.ptr(), strides.ptr(), first);
-  // Seen as another dtype: the elements that it reaches in a row, which torch then retypes.
+  // Seen as another dtype: the elements that it reaches in a row, which torch then retypes. Of
+  // nothing none is reached: it may begin where the memory ends.
   const i64 before = bytes % size;
   const i64 reach = before + must(runtime::span_elements(t.shape, t.strides)) * size_of(t.dtype);
-  const i64 count[] = {(reach + size - 1) / size}, step[] = {1};
+  const i64 count[] = {t.numel() == 0 ? 0 : (reach + size - 1) / size}, step[] = {1};
   const nb::object row_shape = tuple_of(count), row_strides = tuple_of(step);
   const nb::object row =
       torch_->as_strided(memory.tensor, row_shape.ptr(), row_strides.ptr(), first);

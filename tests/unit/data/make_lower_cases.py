@@ -369,4 +369,10 @@ for d in (torch.int64,torch.bool): case('_upsample_bilinear2d_aa',(r(1,2,3,4)*3)
 for x in (torch.tensor([0,1,200],dtype=torch.uint8),torch.tensor([-128,1,127],dtype=torch.int8)): case('clamp',x,-200,5); case('clamp_min',x,-300); case('clamp_max',x,300); case('hardtanh',x,-200,300); case('hardtanh',x,-1.5,5.7)
 # a range of one step: the exponent is not rounded to the half float
 case('logspace',4.3,7.0,1,10.0,torch.bfloat16); case('logspace',13.3,4.7,1,2.0,torch.float16)
+# images put together along a dim, which is split, or copied around
+img=torch.arange(24.).view(1,2,3,4).to(memory_format=torch.channels_last)
+for d in range(5): case('stack',[img,img+1],d)
+case('pad',img,[1,0,0,1],'circular'); case('pad',torch.ones(1).expand(2,1),[0,0],'circular')
+# a condition of bytes, which is converted
+case('where.self',torch.ones(1,dtype=torch.uint8).expand(1,2,2,1),torch.arange(2.).as_strided((1,2,1,1),(6,1,3,3)),torch.ones(1))
 print(count,'cases')
