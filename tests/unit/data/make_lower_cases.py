@@ -369,4 +369,8 @@ for d in (torch.int64,torch.bool): case('_upsample_bilinear2d_aa',(r(1,2,3,4)*3)
 for x in (torch.tensor([0,1,200],dtype=torch.uint8),torch.tensor([-128,1,127],dtype=torch.int8)): case('clamp',x,-200,5); case('clamp_min',x,-300); case('clamp_max',x,300); case('hardtanh',x,-200,300); case('hardtanh',x,-1.5,5.7)
 # a range of one step: the exponent is not rounded to the half float
 case('logspace',4.3,7.0,1,10.0,torch.bfloat16); case('logspace',13.3,4.7,1,2.0,torch.float16)
+# means of infinite elements: an update that is the last one keeps the infinity, and a batch's mean is a sum
+inf=float('inf'); batch=torch.tensor([[inf,1.],[2.,-inf],[inf,3.]])
+for x in (torch.tensor([-inf]),torch.tensor([[inf],[1.]])): case('var_mean.dim',x,[-1],False); case('std_mean.dim',x,[-1],True)
+case('_native_batch_norm_legit_functional',batch,None,None,torch.zeros(2),torch.ones(2),True,0.25,1e-5); case('native_layer_norm',batch,[2],None,None,1e-5)
 print(count,'cases')
