@@ -373,4 +373,8 @@ case('logspace',4.3,7.0,1,10.0,torch.bfloat16); case('logspace',13.3,4.7,1,2.0,t
 inf=float('inf'); batch=torch.tensor([[inf,1.],[2.,-inf],[inf,3.]])
 for x in (torch.tensor([-inf]),torch.tensor([[inf],[1.]])): case('var_mean.dim',x,[-1],False); case('std_mean.dim',x,[-1],True)
 case('_native_batch_norm_legit_functional',batch,None,None,torch.zeros(2),torch.ones(2),True,0.25,1e-5); case('native_layer_norm',batch,[2],None,None,1e-5)
+# an alpha of 0 drops a product, even an infinite one, where eager calls BLAS
+for dt in (torch.float32,torch.float64,torch.bfloat16):
+    bad,x,c=torch.full((2,3),inf,dtype=dt),torch.ones(3,2,dtype=dt),torch.tensor([-0.,2.],dtype=dt)
+    for beta,alpha in ((1,0),(0,-0.),(-1,0)): case('addmm',c,bad,x,beta,alpha); case('addmv',c,bad,x[:,0],beta,alpha); case('addbmm',c,bad[None],x[None],beta,alpha)
 print(count,'cases')
