@@ -148,6 +148,16 @@ def as_factored(tree, random_numbers):
     return tree + off * size * EPS[size.dtype]
 
 
+def as_gelu(made, args, random_numbers):
+    """gelu, or its gradient, in whose formula 1 + tanh or 1 + erf cancels, and 1 - tanh^2: the error is that of
+    numbers near 1, times what multiplies them."""
+    x, factor = args[-1].abs(), args[0].abs()  # gelu(x), gelu_backward(grad, x)
+    size = factor * (1 + x + x**3 / 10) if len(args) > 1 else factor
+    size = torch.where((x < 10) & torch.isfinite(made), size, 0)  # beyond, tanh and erf are 1
+    off = torch.rand(made.shape, generator=random_numbers) - 0.5
+    return (made + off * size * EPS[torch.promote_types(made.dtype, torch.float32)] / 2).to(made.dtype)
+
+
 def in_other_order(x, args, random_numbers):
     """The elements of the dims that an op reduces, or all, in another order."""
     dims = args[0] if args and type(args[0]) is not bool else None
@@ -234,6 +244,8 @@ def with_errors(program, seed, own):
         if name in SIGNED_ZEROS:
             made = step.overload(*with_any_zeros(shaken(args), random_numbers), **kwargs)
             return with_any_zeros(shaken(made), random_numbers)
+        if name in ("gelu", "gelu_backward") and is_inexact(made):
+            return shaken(as_gelu(step.overload(*shaken(args), **kwargs), args, random_numbers))
         if name in ORDERED:
             other = in_other_order(args[0], args[1:], random_numbers)
             return shaken(step.overload(shaken(other), *args[1:], **kwargs))
