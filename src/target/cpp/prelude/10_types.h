@@ -298,10 +298,13 @@ COIL_INLINE vec<T, N> load_lanes(const T* p) {
   }
 }
 
+/// Stored as a vector: gcc 12 turns a copy of the bytes of a constant into a wide integer, and takes
+/// one whose high half is 0 for its low half repeated.
 template <class T, int N>
 COIL_INLINE void to_array(vec<T, N> a, T* out) {
   if constexpr (vec<T, N>::kNative) {
-    __builtin_memcpy(out, &a.v, sizeof(a.v));
+    typedef decltype(a.v) Lanes __attribute__((aligned(alignof(T)), may_alias));
+    *(Lanes*)out = a.v;
   } else {
     to_array(a.lo, out);
     to_array(a.hi, out + N / 2);
