@@ -48,7 +48,15 @@ Status lower_mm(Lowering& l, const Node& node, const Args& args) {
   return Ok{};
 }
 
-/// alpha * (a @ b) + beta * self, rounded once; self is not read where beta is 0.
+bool is_zero(const Lowering& l, const Arg& factor) {
+  const auto* e = std::get_if<Expr>(&factor);
+  const auto* x = std::get_if<double>(&factor);
+  const auto* flag = std::get_if<bool>(&factor);
+  return (e && l.syms.is_const(*e, 0)) || (x && *x == 0) || (flag && !*flag);
+}
+
+/// alpha * (a @ b) + beta * self, rounded once; self is not read where beta is 0, nor is the
+/// product where alpha is and eager calls BLAS.
 Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
   const bool batch = node.op == "baddbmm";
   const Access a = operand(l, args.tensor(batch ? "batch1" : "mat1"), "a");
@@ -57,8 +65,9 @@ Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
   if (is_bool(type.dtype)) return no_terms(l);
   if (is_complex(type.dtype)) return l.unsupported_case("complex matrices");
   const DType dtype = compute_dtype(type.dtype);
-  const BufferId product = l.temp("mm", dtype, type.shape);
-  add_gemm(l, a, b, product, str("{}.mm", l.name()));
+  const bool drops_product = is_zero(l, args["alpha"]) && !batch && !is_narrow_float(type.dtype);
+  const BufferId product = drops_product ? BufferId{} : l.temp("mm", dtype, type.shape);
+  if (!drops_product) add_gemm(l, a, b, product, str("{}.mm", l.name()));
   const Access bias = broadcast_to(l.syms, l.access(args.tensor("self")), type.shape);
   const BufferId out = l.result();
   BodyBuilder body(l, l.name());
@@ -70,14 +79,14 @@ Status lower_addmm(Lowering& l, const Node& node, const Args& args) {
     if ((e && l.syms.is_const(*e, 1)) || (x && *x == 1)) return v;
     return body.mul(scalar_value(body, arg, dtype), v);
   };
-  const Arg& beta = args["beta"];
-  const auto* beta_int = std::get_if<Expr>(&beta);
-  const auto* beta_float = std::get_if<double>(&beta);
-  const bool drops =
-      (beta_int && l.syms.is_const(*beta_int, 0)) || (beta_float && *beta_float == 0);
-  Val sum = scaled("alpha", body.load(product, at));
-  if (!drops) sum = body.add(sum, scaled("beta", body.cast(body.load(bias, at), dtype)));
-  body.store(out, at, sum);
+  const auto scaled_product = [&] { return scaled("alpha", body.load(product, at)); };
+  const auto scaled_bias = [&] { return scaled("beta", body.cast(body.load(bias, at), dtype)); };
+  if (is_zero(l, args["beta"]))
+    body.store(out, at, drops_product ? body.constant(dtype, 0) : scaled_product());
+  else if (drops_product)
+    body.store(out, at, scaled_bias());
+  else
+    body.store(out, at, body.add(scaled_product(), scaled_bias()));
   body.finish();
   return Ok{};
 }

@@ -63,6 +63,7 @@ struct Moments {
   BufferId variance;  // valid for a batch
 };
 /// A batch keeps its variance; where that is 0 and eps as well, eager scales by 0 and not by 1 / 0.
+/// Of infinite elements eager's mean is NaN, but a batch's is what their sum says.
 enum class MomentsOf : u8 { Sample, Batch };
 
 Moments moments(Lowering& l, const Access& in, const std::vector<bool>& reduced, DType dtype,
@@ -74,8 +75,11 @@ Moments moments(Lowering& l, const Access& in, const std::vector<bool>& reduced,
   const Rows rows = make_rows(b, in, reduced, dtype, RowOrder::Memory);
   const Val element = b.cast(b.load(in, rows.at), dtype);
   const std::vector<Val> stats = b.reduce("welford", element, rows.tree);
+  const Val mean_of_infinite =
+      of == MomentsOf::Batch ? b.reduce("sum", element, rows.tree)[0] : stats[1];
   const Val variance = b.div(stats[1], b.value(rows.count, dtype));
-  b.store(out.mean, rows.kept, stats[0]);
+  const Val is_finite = b.op(ScalarOp::eq, {stats[1], stats[1]});
+  b.store(out.mean, rows.kept, b.where(is_finite, stats[0], mean_of_infinite));
   if (out.variance.valid()) b.store(out.variance, rows.kept, variance);
   Val rstd = b.op(ScalarOp::rsqrt, {b.add(variance, b.constant(dtype, eps))});
   if (of == MomentsOf::Batch && eps == 0) {

@@ -54,6 +54,14 @@ Val source_position(BodyBuilder& b, const Resample& r, Val step, Expr at) {
   return b.sub(b.mul(step, b.add(place, half)), half);
 }
 
+/// The element at or before a position: the last one if a scale leads beyond it.
+Val element_before(BodyBuilder& b, const Resample& r, std::size_t k, Val position) {
+  const Val low = b.op(ScalarOp::floor, {position});
+  if (!r.scales[k] || r.align_corners) return low;
+  const Expr last = b.syms().sub(r.in.extents[r.lead + k], b.syms().constant(1));
+  return b.min(low, b.value(last, r.dtype));
+}
+
 }  // namespace
 
 /// A dim that keeps its size is left as it is, whatever its scale; both taps are its element then.
@@ -67,7 +75,7 @@ std::vector<Tap> linear_taps(BodyBuilder& b, const Resample& r, std::size_t k, E
     next = b.where(b.test(is_kept), zero, one);
   }
   position = b.max(position, zero);
-  const Val low = b.op(ScalarOp::floor, {position});
+  const Val low = element_before(b, r, k, position);
   const Val fraction = b.min(b.max(b.sub(position, low), zero), one);
   return {{clamped(b, low, extent), b.sub(one, fraction)},
           {clamped(b, b.add(low, next), extent), fraction}};

@@ -71,7 +71,8 @@ Combine arg_extreme(std::string_view name, ScalarOp better_op, const Scalar& wor
 /// variances" (1979): with d = mean_b - mean_a and w = n_b / (n_a + n_b),
 ///   mean = mean_a + d*w,   m2 = m2_a + m2_b + d * (d * (n_a*w)).
 /// The divisor is at least 1, so an empty part has weight 0, and d*d is never formed alone: it may
-/// overflow where the product with a zero weight must vanish.
+/// overflow where the product with a zero weight must vanish. An empty part b moves nothing, not
+/// even an infinite mean.
 Combine welford(DType dtype) {
   using enum ScalarOp;
   CombineBuilder b("welford", {dtype, dtype, dtype});
@@ -80,7 +81,9 @@ Combine welford(DType dtype) {
   const u32 divisor = b.add(max, dtype, {count, one});
   const u32 weight = b.add(div, dtype, {b.right(2), divisor});
   const u32 delta = b.add(sub, dtype, {b.right(0), b.left(0)});
-  const u32 shift = b.add(mul, dtype, {delta, weight});
+  const u32 none = b.constant(number(dtype, 0));
+  const u32 is_empty = b.test(eq, {b.right(2), none});
+  const u32 shift = b.add(where, dtype, {is_empty, none, b.add(mul, dtype, {delta, weight})});
   const u32 mean = b.add(add, dtype, {b.left(0), shift});
   const u32 both_weights = b.add(mul, dtype, {b.left(2), weight});
   const u32 weighted = b.add(mul, dtype, {delta, both_weights});

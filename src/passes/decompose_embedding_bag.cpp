@@ -85,7 +85,8 @@ bool leaves_out_positions(Composite& c, ValueId weight) {
 
 ValueId copied(Composite& c, ValueId v) { return c.call("clone", {v, MemoryFormat::Contiguous}); }
 
-/// Output, bag of each position, size of each bag, and for max the rows of the table.
+/// Output, bag of each position, size of each bag (a sum needs none: 0), and for max the rows of
+/// the table, else the sizes again.
 Values embedding_bag(Composite& c) {
   const ValueId weight = c.tensor("weight"), indices = c.tensor("indices");
   const ValueId offsets = c.tensor("offsets");
@@ -110,9 +111,9 @@ Values embedding_bag(Composite& c) {
     out = summed(c, rows, place, bags);
     if (mode == kMean) out = over_rows(c, out, c.call("clamp_min", {sizes, c.n(1)}));
     out = mode == kMean || dtype != c.dtype(out) ? c.to(out, dtype) : copied(c, out);
-    from = c.filled({bags}, 0, whole);
   }
-  ValueId counts = c.to(sizes, whole);
+  ValueId counts = mode == kSum ? c.filled({bags}, 0, whole) : c.to(sizes, whole);
+  if (mode != kMax) from = copied(c, counts);
   if (c.op() == "_embedding_bag_forward_only" && has_end)
     counts = c.cat({counts, c.filled({c.n(1)}, 0, whole)}, 0);
   const ValueId positions =

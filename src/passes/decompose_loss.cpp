@@ -192,7 +192,7 @@ Values cross_entropy(Composite& c) {
   if (is_float(c.dtype(target))) return {cross_entropy_of_probabilities(c, logs, class_dim)};
   const ValueId loss = negative_likelihood(c, logs, c.fixed("reduction")).loss;
   const double smoothing = c.real("label_smoothing");
-  if (smoothing == 0) return {loss};
+  if (smoothing <= 0) return {loss};
   const std::optional<i64> classes = c.syms.as_const(c.size(logs, class_dim));
   if (!classes) c.fail("the number of classes must be fixed");
   const ValueId extra =

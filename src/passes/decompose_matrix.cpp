@@ -26,16 +26,24 @@ Arg factor_of(Composite& c, std::string_view name, DType dtype) {
   return c.n(static_cast<i64>(*number));
 }
 
+/// Whether an alpha of 0 drops even operands that are not finite: so where eager calls BLAS.
+bool drops_product(Composite& c, DType dtype) {
+  if (is_narrow_float(dtype)) return false;
+  return c.op() == "addmm" || c.op() == "addbmm" || (c.op() == "addmv" && !is_complex(dtype));
+}
+
 }  // namespace
 
 ValueId scaled_sum(Composite& c, ValueId product) {
   const DType dtype = c.dtype(product);
   const Arg alpha = factor_of(c, "alpha", dtype), beta = factor_of(c, "beta", dtype);
-  if (!holds(c, alpha, 1)) product = c.mul(product, alpha);
+  const bool drops = holds(c, alpha, 0) && drops_product(c, dtype);
+  if (drops) product = c.filled(c.shape(product), 0, dtype);
+  if (!drops && !holds(c, alpha, 1)) product = c.mul(product, alpha);
   if (holds(c, beta, 0)) return product;
   ValueId self = c.tensor("self");
   if (!holds(c, beta, 1)) self = c.mul(self, beta);
-  return c.add(self, product);
+  return drops ? c.contiguous(c.expand(self, c.shape(product))) : c.add(self, product);
 }
 
 namespace {

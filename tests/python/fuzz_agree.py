@@ -45,6 +45,9 @@ PADDING = ("conv1d", "conv2d", "conv3d", "convolution")
 # Whether a zero among operands or results is negative: eager's loop of whole vectors and the one of the rest
 # disagree.
 SIGNED_ZEROS = ("logit_backward", "softshrink")
+# Whether a result is NaN is a matter of the order of the elements: where a product overflows before it meets
+# a 0, or where a mean that is updated element by element is infinite before the last one.
+ORDERED = ("prod", "var_mean", "std_mean")
 EPS = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-22, torch.float64: 2.0**-51}
 TINY = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133, torch.float32: 2.0**-148, torch.float64: 5e-324}
 
@@ -152,11 +155,24 @@ def as_factored(tree, random_numbers):
     return tree + off * size * EPS[size.dtype]
 
 
-def in_other_order(x, dim, random_numbers):
-    """The elements of a dim, or all, in another order: where a product overflows before it meets a 0, it is NaN."""
-    if not isinstance(dim, int):
-        return x.flatten()[torch.randperm(x.numel(), generator=random_numbers)]
-    return x.index_select(dim, torch.randperm(x.shape[dim] if x.ndim else 1, generator=random_numbers))
+def as_gelu(made, args, random_numbers):
+    """gelu, or its gradient, in whose formula 1 + tanh or 1 + erf cancels, and 1 - tanh^2: the error is that of
+    numbers near 1, times what multiplies them."""
+    x, factor = args[-1].abs(), args[0].abs()  # gelu(x), gelu_backward(grad, x)
+    size = factor * (1 + x + x**3 / 10) if len(args) > 1 else factor
+    size = torch.where((x < 10) & torch.isfinite(made), size, 0)  # beyond, tanh and erf are 1
+    off = torch.rand(made.shape, generator=random_numbers) - 0.5
+    return (made + off * size * EPS[torch.promote_types(made.dtype, torch.float32)] / 2).to(made.dtype)
+
+
+def in_other_order(x, args, random_numbers):
+    """The elements of the dims that an op reduces, or all, in another order."""
+    dims = args[0] if args and type(args[0]) is not bool else None
+    if dims is None or dims in ([], ()):
+        return x.flatten()[torch.randperm(x.numel(), generator=random_numbers)].view(x.shape)
+    for dim in dims if isinstance(dims, (list, tuple)) else [dims]:
+        x = x.index_select(dim, torch.randperm(x.shape[dim] if x.ndim else 1, generator=random_numbers))
+    return x
 
 
 def as_cosines(made, args, random_numbers):
@@ -238,8 +254,10 @@ def with_errors(program, seed, own):
         if name in SIGNED_ZEROS:
             made = step.overload(*with_any_zeros(shaken(args), random_numbers), **kwargs)
             return with_any_zeros(shaken(made), random_numbers)
-        if name == "prod":
-            other = in_other_order(args[0], args[1] if len(args) > 1 else None, random_numbers)
+        if name in ("gelu", "gelu_backward") and is_inexact(made):
+            return shaken(as_gelu(step.overload(*shaken(args), **kwargs), args, random_numbers))
+        if name in ORDERED:
+            other = in_other_order(args[0], args[1:], random_numbers)
             return shaken(step.overload(shaken(other), *args[1:], **kwargs))
         if name.startswith(FACTORED):
             return shaken(step.overload(*as_factored(args, random_numbers), **kwargs))

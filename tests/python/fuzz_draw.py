@@ -490,9 +490,9 @@ def is_defined(name, given):
         return given[0][2] in range(modes) and given[0][3] in range(3)
     if name == "copy.default" and overlaps(tensors[0].shape, tensors[0].stride()):  # it writes to a clone that overlaps as well
         return False
-    if packet.startswith(FACTORS) and not all(bool(torch.isfinite(x).all()) for x in tensors):
+    if packet.lstrip("_").startswith(FACTORS) and not all(bool(torch.isfinite(x).all()) for x in tensors):
         return False
-    if packet.startswith(PIVOTS) and is_singular(matrix_of(packet, given[0])):
+    if packet.lstrip("_").startswith(PIVOTS) and is_singular(matrix_of(packet, given[0])):
         return False
     if packet in ("div", "divide", "true_divide"):  # of a complex number by 0 the vector loop and its tail differ
         by = given[0][1]
@@ -509,6 +509,16 @@ def is_defined(name, given):
     if name == "pad.default" and given[0][2] == "circular":  # where a cut leaves less than is repeated, memory shows that nothing wrote
         return all(n + min(l, 0) + min(r, 0) >= max(l, r, 0) for n, l, r in zip(
             reversed(tensors[0].shape), given[0][1][::2], given[0][1][1::2]))
+    if packet in ("cross", "linalg_cross") and all(x.dtype.is_floating_point for x in tensors):
+        # A fused multiply-add has no product that overflows, and so infinities where else NaN is.
+        sizes = [x[torch.isfinite(x)].double().abs().amax() for x in tensors if torch.isfinite(x).any()]
+        return bool(math.prod(sizes) <= min(torch.finfo(x.dtype).max for x in tensors))
+    if packet == "baddbmm" and given[1].get("alpha", 1) == 0:  # the sizes decide whether such a product is left out
+        return all(bool(torch.isfinite(x).all()) for x in tensors)
+    if packet == "cholesky_inverse" and tensors[0].is_complex():  # the diagonal of such a factor is real
+        return bool((tensors[0].diagonal(0, -2, -1).imag == 0).all())
+    if packet == "arange" and given[1].get("dtype") is torch.int64:  # before torch 2.15 without the fractions
+        return all(int(n) == n for n in given[0])
     if packet == "cdist":  # how many points there are decides whether distances come from a product
         return all(bool(torch.isfinite(x).all()) for x in tensors)
     if packet in ("add", "sub", "subtract", "rsub") and any(x.is_complex() for x in tensors):
@@ -531,7 +541,9 @@ def is_defined(name, given):
     if name == "copy_.default" and meet_partly(*tensors):
         return False
     if packet == "ldexp" and given[0][1].dtype.is_floating_point:  # it has the strides of pow.Scalar
-        return given[0][1].is_contiguous()
+        x, n = given[0]  # and of a half float without dims its dtype, which torch's graph does not have
+        is_same = n.ndim > 0 or n.dtype.itemsize > 2 or x.dtype.is_floating_point or x.is_complex()
+        return is_same and n.is_contiguous()
     if packet.startswith("_fft_"):  # torch's kernels end the process for what they take on trust
         dims = given[0][1]  # one from the end is read before the first
         if min(dims, default=0) < 0 or len(set(dims)) < len(dims) or given[0][2] not in (0, 1, 2):
@@ -544,12 +556,19 @@ def is_defined(name, given):
         return False  # such a bound wraps before torch 2.15
     if packet in ("sgn", "sign") and tensors[0].is_complex():  # the two also differ in whether inf / inf is taken
         return bool(torch.isfinite(tensors[0]).all())
-    if packet in ("hardtanh_backward", "hardswish_backward", "logit_backward"):  # eager's vector loop and its tail differ for NaN
+    if packet == "logit_backward" and bool(((tensors[1] == 0) & torch.signbit(tensors[1])).any()):
+        return False  # its reciprocal has one sign in eager's vector loop, the other in the tail
+    if packet in ("hardtanh_backward", "hardswish_backward", "logit_backward", "elu_backward"):  # eager's vector loop and its tail differ for NaN
         return not tensors[1].isnan().any()
-    if packet in ("_embedding_bag", "_embedding_bag_forward_only"):  # another mode, or bags of another form, end the process
-        return given[0][4] in range(3) and given[0][1].ndim == given[0][2].ndim == 1
-    if packet.startswith("_embedding_bag_"):  # gradients take all that the forward op has checked on trust
-        return False
+    if packet in ("fmod", "remainder"):  # eager's vector loop makes NaN of a quotient that overflows
+        return not overflows(*given[0])
+    if "embedding_bag" in packet:  # modes and bags are taken on trust, as is all that gradients are given
+        indices, offsets, mode, has_end = (given[0][i] for i in (1, 2, 4, 7))
+        if "backward" in packet or mode not in range(3) or not indices.ndim == offsets.ndim == 1:
+            return False
+        if offsets.dtype.itemsize < indices.dtype.itemsize or (has_end and packet != "_embedding_bag"):
+            return False  # torch's graph has other dtypes and shapes than the kernel
+        return offsets.numel() > has_end and bool((offsets[1:] >= offsets[:-1]).all())
     if packet.startswith(("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")) and "backward" not in packet:
         height, width = overload(name)(*given[0], **given[1]).shape[-2:]
         return width > 1 or height == 1  # eager takes rows of one pixel for columns: each is the first one
@@ -621,6 +640,14 @@ def leaves_integers(x, *bounds):
         return False
     info = torch.iinfo(x.dtype)
     return any(isinstance(b, (int, float)) and not info.min <= b <= info.max for b in bounds)
+
+
+def overflows(x, y):
+    """Whether the quotient of two finite numbers is beyond those of the dtype that it is computed in."""
+    x, y = (torch.as_tensor(n) for n in (x, y))
+    dtype = torch.promote_types(torch.result_type(x, y), torch.float32)
+    x, y = x.to(dtype), y.to(dtype)
+    return bool((torch.isfinite(x) & (y != 0) & torch.isinf(x / y)).any())
 
 
 def leaves_base(x, size, strides, offset):

@@ -375,4 +375,17 @@ for d in range(5): case('stack',[img,img+1],d)
 case('pad',img,[1,0,0,1],'circular'); case('pad',torch.ones(1).expand(2,1),[0,0],'circular')
 # a condition of bytes, which is converted
 case('where.self',torch.ones(1,dtype=torch.uint8).expand(1,2,2,1),torch.arange(2.).as_strided((1,2,1,1),(6,1,3,3)),torch.ones(1))
+# means of infinite elements: an update that is the last one keeps the infinity, and a batch's mean is a sum
+inf=float('inf'); batch=torch.tensor([[inf,1.],[2.,-inf],[inf,3.]])
+for x in (torch.tensor([-inf]),torch.tensor([[inf],[1.]])): case('var_mean.dim',x,[-1],False); case('std_mean.dim',x,[-1],True)
+case('_native_batch_norm_legit_functional',batch,None,None,torch.zeros(2),torch.ones(2),True,0.25,1e-5); case('native_layer_norm',batch,[2],None,None,1e-5)
+# an alpha of 0 drops a product, even an infinite one, where eager calls BLAS
+for dt in (torch.float32,torch.float64,torch.bfloat16):
+    bad,x,c=torch.full((2,3),inf,dtype=dt),torch.ones(3,2,dtype=dt),torch.tensor([-0.,2.],dtype=dt)
+    for beta,alpha in ((1,0),(0,-0.),(-1,0)): case('addmm',c,bad,x,beta,alpha); case('addmv',c,bad,x[:,0],beta,alpha); case('addbmm',c,bad[None],x[None],beta,alpha)
+# what comes beside the bags: the sizes, but of a sum's; a scale that leads beyond the image; no smoothing
+table,lines,starts=torch.arange(12.).view(4,3),torch.tensor([0,2,1,3]),torch.tensor([0,0,3])
+for mode in (0,1,2): case('_embedding_bag',table,lines,starts,False,mode,False,None,False,-1)
+case('upsample_linear1d',torch.tensor([[[7.,2.,inf]]]),[2],False,1e-5); case('upsample_bicubic2d',torch.arange(12.).view(1,1,3,4),[2,2],False,0.3,0.4)
+case('cross_entropy_loss',table[:2],torch.tensor([1,2]),None,1,-100,-0.5); case('cross_entropy_loss',table[:2],table[:2]/10,None,1,-100,-0.5)
 print(count,'cases')
