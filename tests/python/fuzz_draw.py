@@ -521,8 +521,11 @@ def is_defined(name, given):
         return all(int(n) == n for n in given[0])
     if packet == "cdist":  # how many points there are decides whether distances come from a product
         return all(bool(torch.isfinite(x).all()) for x in tensors)
-    if packet in ("add", "sub", "subtract", "rsub") and any(x.is_complex() for x in tensors):
+    if packet in ("add", "sub", "subtract", "rsub", "addcmul") and any(x.is_complex() for x in tensors):
         return all(bool(torch.isfinite(x).all()) for x in tensors)  # alpha is multiplied as a complex number
+    if packet.endswith(("layer_norm", "group_norm", "instance_norm")):  # if squares overflow, blocks of a row decide what is NaN
+        x = tensors[0].double()
+        return bool((x[torch.isfinite(x)].abs() < torch.finfo(torch.float32).max ** 0.5 / 2).all())
     if packet == "addcdiv" and any(x.is_complex() for x in tensors):
         return bool(((tensors[2] != 0) & torch.isfinite(tensors[2])).all())
     if packet in ("max_pool2d_with_indices", "max_pool3d_with_indices"):  # the place of nothing, where padding is dilated over
