@@ -287,6 +287,16 @@ TEST(TemplatesConv, PointKernelsInEveryForm) {
   check_case({.n = 1, .ic = 20, .oc = 9, .dims = {dim(33, 1), dim(1, 1)}});
 }
 
+TEST(TemplatesConv, TheFewLastColumnsOfAPanel) {
+  for (i64 columns : {1, 2, 3, 4, 5}) {
+    const i64 width = 48 + columns;
+    for (DType d : {DType::f32, DType::f64, DType::i32})
+      check_case(
+          {.n = 1, .ic = 100, .oc = 70, .dims = {dim(1, 1), dim(width, 3, 1, 1)}, .dtype = d});
+  }
+  check_case({.n = 2, .groups = 2, .ic = 30, .oc = 33, .dims = {dim(7, 3, 1, 1), dim(7, 3, 1, 1)}});
+}
+
 TEST(TemplatesConv, WidthsAroundTheTile) {
   for (i64 width : {1, 7, 8, 9, 15, 16, 17, 33, 49}) {
     check_case({.n = 1, .ic = 3, .oc = 7, .dims = {dim(6, 3, 1, 1), dim(width, 3, 1, 1)}});

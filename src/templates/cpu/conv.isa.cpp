@@ -113,7 +113,18 @@ struct ConvTask {
 
   void multiply_panel(const Acc* b, const i64* offsets, i64 k0, i64 kc, i64 j) const {
     const i64 step = call.plan.height;
-    for (i64 i = 0; i < rows; i += step) {
+    i64 i = 0;
+    if constexpr (kRowsAreLanes<Acc>) {
+      constexpr i64 height = Tile<Acc>::kRows, many = kTilesOfRows * height;
+      const bool is_packed = call.weights.layout.panel == height;
+      for (; is_packed && !offsets && cols - j <= kFewCols && i + many <= rows; i += many) {
+        const Acc* a = call.weights.tile(group, row + i, k0, height).data;
+        const Acc* next = call.weights.tile(group, row + i + height, k0, height).data;
+        multiply_few_columns(a, next - a, b, kCols, cols - j, kc, work.sums + i * kBlockN + j,
+                             kBlockN, k0 == 0);
+      }
+    }
+    for (; i < rows; i += step) {
       const auto a = call.weights.tile(group, row + i, k0, smaller(step, rows - i));
       Acc* to = work.sums + i * kBlockN + j;
       if (offsets) {

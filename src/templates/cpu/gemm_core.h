@@ -125,6 +125,61 @@ static void multiply_tile(TileRows<Acc> a, const Acc* b, i64 k, Acc* c, i64 ld, 
     multiply_tile_by<Acc, T::kVectors>(a, b, EvenRows{T::kCols}, k, c, ld, first);
 }
 
+/// Columns of a panel so few that lanes along the rows are quicker than a register with one of
+/// each.
+constexpr i64 kFewCols = 4;
+/// Whether kRows rows of A, packed, are a vector.
+template <class Acc>
+constexpr bool kRowsAreLanes = (Tile<Acc>::kRows & (Tile<Acc>::kRows - 1)) == 0;
+/// Tiles of rows that multiply_columns takes at once, so that enough sums are in flight.
+constexpr int kTilesOfRows = 4;
+
+/// The first Cols columns of kTilesOfRows tiles of packed rows, `tile` elements apart, with the
+/// sums of multiply_rows in their order.
+template <class Acc, int Cols>
+[[gnu::noinline]] static void multiply_columns(const Acc* a, i64 tile, const Acc* b, i64 b_stride,
+                                               i64 k, Acc* c, i64 ld, bool first) {
+  constexpr int rows = Tile<Acc>::kRows;
+  using V = kernel::vec<Acc, rows>;
+  V sum[kTilesOfRows][Cols];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTilesOfRows; ++t) {
+#pragma GCC unroll 8
+    for (int j = 0; j < Cols; ++j) sum[t][j] = kernel::like<V>(Acc(0));
+  }
+  for (i64 p = 0; p < k; ++p, a += rows, b += b_stride) {
+    V bs[Cols];
+#pragma GCC unroll 8
+    for (int j = 0; j < Cols; ++j) bs[j] = kernel::like<V>(b[j]);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTilesOfRows; ++t) {
+      const V x = kernel::load_lanes<Acc, rows>(a + t * tile);
+#pragma GCC unroll 8
+      for (int j = 0; j < Cols; ++j) sum[t][j] = multiply_add(x, bs[j], sum[t][j]);
+    }
+  }
+  for (int t = 0; t < kTilesOfRows; ++t) {
+    for (int j = 0; j < Cols; ++j) {
+      Acc lanes[rows];
+      kernel::to_array(sum[t][j], lanes);
+      for (int i = 0; i < rows; ++i) {
+        Acc& out = c[(t * rows + i) * ld + j];
+        out = first ? lanes[i] : kernel::add(out, lanes[i]);
+      }
+    }
+  }
+}
+template <class Acc>
+static void multiply_few_columns(const Acc* a, i64 tile, const Acc* b, i64 b_stride, i64 cols,
+                                 i64 k, Acc* c, i64 ld, bool first) {
+  switch (cols) {
+    case 1: return multiply_columns<Acc, 1>(a, tile, b, b_stride, k, c, ld, first);
+    case 2: return multiply_columns<Acc, 2>(a, tile, b, b_stride, k, c, ld, first);
+    case 3: return multiply_columns<Acc, 3>(a, tile, b, b_stride, k, c, ld, first);
+    default: return multiply_columns<Acc, kFewCols>(a, tile, b, b_stride, k, c, ld, first);
+  }
+}
+
 /// Rows of the tiles that `rows` rows are cut into: as even as can be.
 template <class Acc>
 static i64 tile_height(i64 rows) {
