@@ -63,6 +63,7 @@ struct Mapping {
   // last axis of loops: lanes go along these.
   std::vector<TileDim> tile;
   i64 chunk = 0;            // grid lanes: points of the lane axis in one unit of work
+  i64 abreast = 1;          // grid lanes: tiles that go through the loops in step with each other
   sym::Expr units;          // units of work that threads share: the launch's grid
   bool serial = false;      // one thread, in iteration order
   i64 grain = 1;            // units that a thread takes at least

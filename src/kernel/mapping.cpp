@@ -193,17 +193,21 @@ bool has_slots(const Stage& s) {
 
 /// A long body is printed once, not once for each slot: its own operations hide the latency, and
 /// the compiler's time goes with the text.
-void roll_long_bodies(Kernel& kernel) {
+bool is_long_body(const Stage& stage) {
   constexpr i64 kLongBody = 16, kElementary = 8;
+  i64 cost = 0;
+  for (const KernelInst& k : stage.insts) {
+    if (k.kind == KernelOp::Index) cost += kLongBody;
+    if (k.kind == KernelOp::Op) cost += ops::is_elementary(k.inst.op) ? kElementary : 1;
+    if (k.kind == KernelOp::Load || k.kind == KernelOp::Accumulate) ++cost;
+  }
+  return cost >= kLongBody;
+}
+
+void roll_long_bodies(Kernel& kernel) {
   for (u32 s = 0; s < kernel.stages.size(); ++s) {
     const Stage& stage = kernel.stages[s];
-    i64 cost = 0;
-    for (const KernelInst& k : stage.insts) {
-      if (k.kind == KernelOp::Index) cost += kLongBody;
-      if (k.kind == KernelOp::Op) cost += ops::is_elementary(k.inst.op) ? kElementary : 1;
-      if (k.kind == KernelOp::Load || k.kind == KernelOp::Accumulate) ++cost;
-    }
-    if (cost < kLongBody || !has_slots(stage)) continue;
+    if (!is_long_body(stage) || !has_slots(stage)) continue;
     kernel.mapping.rolled.push_back(s);
     kernel.mapping.reasons.push_back(str("the loop of stage {} is rolled: its body is long", s));
   }
@@ -240,6 +244,59 @@ i64 kept_bytes(const Kernel& kernel) {
   return all;
 }
 
+/// Registers of 64 bytes that a tile of a loop's accumulators and scans takes.
+i64 carried_registers(const Kernel& kernel, const Stage& stage) {
+  i64 bytes = 0;
+  for (const KernelInst& k : stage.insts) {
+    if (k.kind != KernelOp::Accumulate && k.kind != KernelOp::Scan) continue;
+    const i64 slots = k.kind == KernelOp::Scan ? 1 : std::max<i64>(1, k.inst.tree.accs);
+    for (DType d : kernel.combines[k.inst.combine].values)
+      bytes += slots * std::max<i64>(4, size_of(d)) * kLanes;
+  }
+  return bytes / 64;
+}
+
+/// Whether each step of a loop reads the next row of a matrix: of a page per step, a tile uses a
+/// line or two, and the prefetcher, which stays within a page, learns nothing.
+bool goes_down_columns(const Kernel& kernel, const Stage& stage, sym::Expr lanes) {
+  constexpr i64 kFarRow = 256;
+  sym::Arena& syms = *kernel.syms;
+  return std::any_of(stage.insts.begin(), stage.insts.end(), [&](const KernelInst& k) {
+    if (k.kind != KernelOp::Load) return false;
+    const sym::Expr at = address(syms, kernel.buffers[k.buffer].layout, k.inst.index);
+    const std::optional<sym::Expr> along = syms.stride(at, lanes),
+                                   down = syms.stride(at, stage.loop.back().var);
+    return along && down && syms.is_const(*along, 1) &&
+           syms.as_const(*down).value_or(kFarRow) >= kFarRow;
+  });
+}
+
+/// How many tiles go through the loops in step: more of each row that they go down is read at
+/// once. Registers bound it, and the units of work that are left for threads.
+i64 tiles_abreast(const Kernel& kernel, std::size_t lane) {
+  constexpr i64 kMostTiles = 4, kRegisters = 16, kUnitsForThreads = 16, kLongColumn = 16;
+  sym::Arena& syms = *kernel.syms;
+  const auto has_own_state = [](const KernelBuffer& b) { return b.kept; };
+  if (std::any_of(kernel.buffers.begin(), kernel.buffers.end(), has_own_state)) return 1;
+  bool goes_down = false;
+  i64 registers = 1;
+  for (const Stage& s : kernel.stages) {
+    for (const KernelInst& k : s.insts)
+      if (k.kind == KernelOp::Index) return 1;
+    if (s.loop.empty()) continue;
+    if (is_long_body(s)) return 1;
+    registers = std::max(registers, carried_registers(kernel, s));
+    goes_down |= likely_extent(syms, s.loop.back().extent) >= kLongColumn &&
+                 goes_down_columns(kernel, s, kernel.grid[lane].var);
+  }
+  i64 tiles = goes_down ? kMostTiles : 1;
+  const i64 points = points_of(kernel, kernel.grid);
+  while (tiles > 1 &&
+         (tiles * registers > kRegisters || points < tiles * kLanes * kUnitsForThreads))
+    tiles /= 2;
+  return tiles;
+}
+
 /// Lanes, and units of work, along the grid.
 void map_grid(Kernel& kernel, std::size_t lane, i64 loop_points) {
   Mapping& m = kernel.mapping;
@@ -248,7 +305,8 @@ void map_grid(Kernel& kernel, std::size_t lane, i64 loop_points) {
   m.tile.push_back({axis.var, kLanes});
   const std::optional<std::size_t> across =
       m.serial ? std::nullopt : best_axis_across(kernel, lane);
-  m.chunk = across ? kTurnedChunk : row_of(kernel).empty() ? kChunkPoints : kLanes;
+  m.abreast = m.serial || across ? 1 : tiles_abreast(kernel, lane);
+  m.chunk = across ? kTurnedChunk : row_of(kernel).empty() ? kChunkPoints : kLanes * m.abreast;
   std::vector<TileDim> unit = {{axis.var, m.chunk}};
   if (across) unit.push_back(m.tile.emplace_back(kernel.grid[*across].var, kLanes));
   m.units = product_of_grid(kernel, unit);
@@ -258,6 +316,10 @@ void map_grid(Kernel& kernel, std::size_t lane, i64 loop_points) {
   m.reasons.push_back(
       m.serial ? "one thread, lanes in order: stores may meet, and the last one wins"
                : str("lanes on {}: most accesses are contiguous along it", syms.text(axis.var)));
+  if (m.abreast > 1)
+    m.reasons.push_back(
+        str("{} tiles abreast: each step of a loop reads another row, and so more of it at once",
+            m.abreast));
   if (across)
     m.reasons.push_back(
         str("tiles of {0} x {0} are turned in registers: other accesses are contiguous along {1}",

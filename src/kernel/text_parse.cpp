@@ -456,6 +456,7 @@ class KernelParser {
       t.extent = COIL_TRY(in_.integer());
       m.tile.push_back(t);
     }
+    if (in_.accept("abreast")) m.abreast = COIL_TRY(in_.integer());
     if (in_.accept("chunk")) m.chunk = COIL_TRY(in_.integer());
     COIL_TRY(in_.expect("units"));
     m.units = COIL_TRY(parse_expr());

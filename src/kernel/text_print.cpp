@@ -154,6 +154,7 @@ class KernelTextPrinter {
     if (!m.units.valid()) return;
     std::string text = "mapping";
     for (const TileDim& t : m.tile) text += str(" tile {} x {}", expr(t.axis), t.extent);
+    if (m.abreast > 1) text += str(" abreast {}", m.abreast);
     if (m.chunk > 0) text += str(" chunk {}", m.chunk);
     text += str(" units {} grain {}", expr(m.units), m.grain);
     if (m.serial) text += " serial";

@@ -148,6 +148,10 @@ TEST(KernelVerify, Scope) {
   EXPECT_EQ(verify(k).error().message, "mapping: axis r0 is tiled twice");
   k.mapping.tile = {{k.symbols[0], 16}};
   EXPECT_EQ(verify(k).error().message, "mapping: a tile dim is no axis of the kernel");
+  k = *parse_kernel(kSum, "t");
+  k.mapping.abreast = 2;
+  EXPECT_EQ(verify(k).error().message,
+            "mapping: tiles abreast need lanes along one axis, of the grid");
 }
 
 }  // namespace

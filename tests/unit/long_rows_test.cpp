@@ -1,8 +1,10 @@
-// Few long rows through compiled kernels: any number of threads, fused or not, gives the same bits.
+// Few long rows, and many columns, through compiled kernels: any number of threads, fused or not,
+// gives the same bits.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <random>
 
 #include "base/file.h"
@@ -52,6 +54,25 @@ const char* const kElementary = R"(
   return %soft, %log, %gelu, %m, %r
 )";
 
+/// Down the columns: one or several accumulators, values that are kept, and running sums.
+const char* const kColumns = R"(
+  %sum = sum.dim_IntList(%x, [0])
+  %square = mul.Tensor(%x, %x)
+  %energy = sum.dim_IntList(%square, [0])
+  %top, %where = max.dim(%x, 0)
+  %whole = cumsum(%x, 0)
+  %scaled = div.Tensor(%x, %sum)
+  %low = amin(%scaled, [0])
+  return %sum, %energy, %top, %where, %whole, %scaled, %low
+)";
+
+const char* const kIntegerColumns = R"(
+  %sum = sum.dim_IntList(%x, [0])
+  %top, %where = max.dim(%x, 0)
+  %whole = cumsum(%x, 0)
+  return %sum, %top, %where, %whole
+)";
+
 class LongRows : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -90,10 +111,13 @@ class LongRows : public ::testing::Test {
     return text;
   }
 
-  static std::vector<runtime::Value> inputs(DType dtype, i64 length) {
-    std::mt19937_64 random(static_cast<u64>(length) + 1);
+  using Shapes = std::vector<std::vector<i64>>;
+  static Shapes two_rows(i64 length) { return {{2, length}, {length, 3}}; }
+
+  static std::vector<runtime::Value> inputs(DType dtype, const Shapes& shapes) {
+    std::mt19937_64 random(static_cast<u64>(shapes[0][0] + shapes[0][1]));
     std::vector<runtime::Value> out;
-    for (const std::vector<i64>& shape : {std::vector<i64>{2, length}, {length, 3}}) {
+    for (const std::vector<i64>& shape : shapes) {
       runtime::Tensor t = *runtime::Tensor::allocate(dtype, shape);
       for (i64 i = 0; i < shape[0] * shape[1]; ++i) {
         const i64 n = static_cast<i64>(random() % 4001) - 2000;
@@ -120,11 +144,12 @@ class LongRows : public ::testing::Test {
 
   /// All ways give the bits of the first one.
   static void check(const char* dtype, const std::string& text, const std::vector<i64>& sizes,
-                    const std::vector<Way>& ways) {
+                    const std::vector<Way>& ways,
+                    const std::function<Shapes(i64)>& shapes = two_rows) {
     std::vector<std::unique_ptr<Runner>> runners;
     for (const Way& way : ways) runners.push_back(made(text, way));
     for (i64 size : sizes) {
-      const std::vector<runtime::Value> given = inputs(*dtype_from_name(dtype), size);
+      const std::vector<runtime::Value> given = inputs(*dtype_from_name(dtype), shapes(size));
       const std::vector<Bytes> want = called(*runners[0], given);
       for (std::size_t w = 1; w < ways.size(); ++w) {
         const std::vector<Bytes> got = called(*runners[w], given);
@@ -170,6 +195,21 @@ TEST_F(LongRows, RowsOfConstantLength) {
     check("f32", graph_of("f32", kReductions, str("{}", length)), {length}, ways);
     check("f32", graph_of("f32", kStatistics, str("{}", length)), {length}, ways);
   }
+}
+
+// Tiles abreast: four of these for one accumulator, two for two, and what is left of 1100 columns.
+TEST_F(LongRows, ManyColumnsHaveTheBitsOfTheOracle) {
+  const std::vector<Way> ways = {
+      {"interp", "1", "on"}, {"cpp", "1", "on"}, {"cpp", "7", "on"}, {"cpp", "1", "off"}};
+  for (const char* dtype : {"f32", "f64", "bf16", "i64"})
+    for (i64 width : {512, 1100}) {
+      const std::string text =
+          str("graph g(%x: {}[s0, {}]) {{\n  size s0 in 0..1000000\n{}}}\n", dtype, width,
+              is_float(*dtype_from_name(dtype)) ? kColumns : kIntegerColumns);
+      check(dtype, text, {1, 3, 40, 255, 256, 257, 515}, ways, [&](i64 rows) {
+        return Shapes{{rows, width}};
+      });
+    }
 }
 
 }  // namespace

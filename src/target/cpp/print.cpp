@@ -115,11 +115,8 @@ class KernelPrinter {
     out_.line("i64 {} = chunk * {};", p, kernel_.mapping.chunk);
     out_.line("const i64 end = min({} + i64({}), i64({}));", p, kernel_.mapping.chunk,
               index_.scalar(extent));
-    out_.line("for (; {0} + 16 <= end; {0} += 16) {{", p);
-    out_.indent();
-    points_of_lanes();
-    out_.dedent();
-    out_.raw_line("}");
+    if (kernel_.mapping.abreast > 1) lanes_of_tiles(kernel_.mapping.abreast);
+    lanes_of_tiles(1);
     if (left_of(extent, 16) != 0) {
       out_.line("if ({} < end) {{", p);
       out_.indent();
@@ -131,6 +128,32 @@ class KernelPrinter {
       out_.raw_line("}");
     }
     index_.set_lanes(axis, false);
+  }
+
+  /// Full tiles, so many of them in every step of the stages' loops.
+  void lanes_of_tiles(i64 abreast) {
+    const std::string p = index_.scalar(kernel_.lane_axis());
+    out_.line("for (; {0} + {1} <= end; {0} += {1}) {{", p, 16 * abreast);
+    out_.indent();
+    abreast_ = abreast;
+    points_of_lanes();
+    abreast_ = 1;
+    out_.dedent();
+    out_.raw_line("}");
+  }
+
+  /// Prints what is said of one tile for each of those abreast, with names of its own.
+  template <class Print>
+  void each_tile(const Print& print) {
+    if (abreast_ == 1) return print();
+    const std::string p = index_.scalar(kernel_.lane_axis());
+    for (i64 tile = 0; tile < abreast_; ++tile) {
+      if (tile > 0) index_.name(kernel_.lane_axis(), str("({} + {})", p, 16 * tile));
+      insts_.set_of_tile(str("_t{}", tile));
+      print();
+    }
+    index_.name(kernel_.lane_axis(), p);
+    insts_.set_of_tile("");
   }
 
   /// The stages at one point of each lane, or over a tile whose turned accesses move as a whole.
@@ -174,8 +197,9 @@ class KernelPrinter {
     std::vector<Axis> axes = kernel_.grid;
     insts_.set_positions(sym::Expr(), row_major(axes));
     if (s.loop.empty()) {
-      for (const KernelInst& i : s.insts) insts_.print(i);
-      return;
+      return each_tile([&] {
+        for (const KernelInst& i : s.insts) insts_.print(i);
+      });
     }
     ++loops_;
     for (std::size_t a = 0; a < s.loop.size(); ++a) index_.name(s.loop[a].var, loop_variable(a));
@@ -185,7 +209,8 @@ class KernelPrinter {
     insts_.set_positions(row_major(s.loop), row_major(axes));
     insts_.set_slots_in_array(is_rolled(s));
     insts_.set_started(started());
-    declare_carried(s);
+    each_tile([&] { declare_carried(s); });
+    if (has_totals(s)) out_.line("bool {} = false;", started());
     for (std::size_t a = 0; a + 1 < s.loop.size(); ++a) {
       out_.line("for (i64 {0} = 0; {0} < {1}; ++{0}) {{", loop_variable(a),
                 index_.scalar(s.loop[a].extent));
@@ -196,7 +221,14 @@ class KernelPrinter {
       out_.dedent();
       out_.raw_line("}");
     }
-    finish(s);
+    if (block_of(s) != 0 && !surely_runs(s)) {  // a row without elements
+      out_.line("if (!{}) {{", started());
+      out_.indent();
+      fold_block(s);
+      out_.dedent();
+      out_.raw_line("}");
+    }
+    each_tile([&] { finish(s); });
     insts_.set_slots_in_array(false);
     insts_.set_lanes_in_loop(false);
   }
@@ -241,12 +273,11 @@ class KernelPrinter {
         const std::string type = insts_.type(c.values[v], lanes);
         const std::string identity = insts_.constant(c.identity[v], lanes);
         if (i.kind == KernelOp::Scan) {
-          out_.line("{} {} = {};", type, InstPrinter::scan_name(i.inst, v), identity);
+          out_.line("{} {} = {};", type, insts_.scan_name(i.inst, v), identity);
           continue;
         }
         if (is_rolled(s))
-          out_.line("{} {}[{}];", type, InstPrinter::slot_array(i.accumulator, v),
-                    i.inst.tree.accs);
+          out_.line("{} {}[{}];", type, insts_.slot_array(i.accumulator, v), i.inst.tree.accs);
         for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
           out_.line("{}{} = {};", is_rolled(s) ? "" : type + " ",
                     insts_.slot_name(i.accumulator, slot, v), identity);
@@ -255,10 +286,9 @@ class KernelPrinter {
       const bool folded_lanes = lanes && !lanes_in_loop(s);
       for (std::size_t v = 0; v < c.values.size(); ++v)
         out_.line("{} {} = {};", insts_.type(c.values[v], folded_lanes),
-                  InstPrinter::total_name(i.accumulator, v),
+                  insts_.total_name(i.accumulator, v),
                   insts_.constant(c.identity[v], folded_lanes));
     }
-    if (has_totals(s)) out_.line("bool {} = false;", started());
   }
 
   std::string started() const { return str("started{}", loops_); }
@@ -320,12 +350,12 @@ class KernelPrinter {
       out_.dedent();
       return out_.raw_line("}");
     }
-    copy_slots(s, true);
+    each_tile([&] { copy_slots(s, true); });
     insts_.set_slots_in_array(true);
     out_.raw_line("u64 slot = 0;");
     left_steps(s, 0, r, extent, "while");
     insts_.set_slots_in_array(false);
-    copy_slots(s, false);
+    each_tile([&] { copy_slots(s, false); });
     out_.dedent();
     out_.raw_line("}");
   }
@@ -368,7 +398,7 @@ class KernelPrinter {
       if (i.kind != KernelOp::Accumulate) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
       for (std::size_t v = 0; v < c.values.size(); ++v) {
-        const std::string array = InstPrinter::slot_array(i.accumulator, v);
+        const std::string array = insts_.slot_array(i.accumulator, v);
         std::vector<std::string> names;
         for (u32 slot = 0; slot < i.inst.tree.accs; ++slot)
           names.push_back(insts_.slot_name(i.accumulator, slot, v));
@@ -386,12 +416,14 @@ class KernelPrinter {
   void body(const Stage& s, u32 slot, const std::string& r, i64 step) {
     insts_.set_slot(slot);
     out_.indent();
-    out_.raw_line("{");
-    out_.indent();
-    for (const KernelInst& i : s.insts) insts_.print(i);
+    each_tile([&] {
+      out_.raw_line("{");
+      out_.indent();
+      for (const KernelInst& i : s.insts) insts_.print(i);
+      out_.dedent();
+      out_.raw_line("}");
+    });
     if (takes_partials(s)) out_.line("{} = true;", started());
-    out_.dedent();
-    out_.raw_line("}");
     out_.line("{} += {};", r, step);
     out_.dedent();
   }
@@ -400,20 +432,12 @@ class KernelPrinter {
   void finish(const Stage& s) {
     std::vector<std::pair<Val, std::string>> results;
     const bool is_total = has_totals(s);
-    if (block_of(s) != 0 && !surely_runs(s)) {  // a row without elements
-      out_.line("if (!{}) {{", started());
-      out_.indent();
-      fold_block(s);
-      out_.dedent();
-      out_.raw_line("}");
-    }
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate) continue;
       const std::vector<std::string> folded = is_total ? std::vector<std::string>() : fold(s, i);
       const std::vector<Val>& values = finish_of(i.accumulator).results;
       for (std::size_t v = 0; v < values.size(); ++v)
-        results.push_back(
-            {values[v], is_total ? InstPrinter::total_name(i.accumulator, v) : folded[v]});
+        results.push_back({values[v], is_total ? insts_.total_name(i.accumulator, v) : folded[v]});
     }
     if (lanes_in_loop(s)) index_.set_lanes(s.loop.back().var, false);
     for (const auto& [value, text] : results) insts_.define(value, text);
@@ -424,14 +448,19 @@ class KernelPrinter {
                        [&](const Axis& a) { return syms_.range(a.extent).lo > 0; });
   }
 
-  /// Folds the slots into the totals; the slots start anew.
   void fold_block(const Stage& s) {
+    each_tile([&] { fold_slots(s); });
+    out_.line("{} = true;", started());
+  }
+
+  /// Folds the slots into the totals; the slots start anew.
+  void fold_slots(const Stage& s) {
     for (const KernelInst& i : s.insts) {
       if (i.kind != KernelOp::Accumulate) continue;
       const ops::Combine& c = kernel_.combines[i.inst.combine];
       std::vector<std::string> totals;
       for (std::size_t v = 0; v < c.values.size(); ++v)
-        totals.push_back(InstPrinter::total_name(i.accumulator, v));
+        totals.push_back(insts_.total_name(i.accumulator, v));
       out_.raw_line("{");
       out_.indent();
       const std::vector<std::string> folded = fold(s, i);
@@ -451,7 +480,6 @@ class KernelPrinter {
       out_.dedent();
       out_.raw_line("}");
     }
-    out_.line("{} = true;", started());
   }
 
   /// Slots in order, then lanes by halves; gives the names of what is left.
@@ -504,6 +532,7 @@ class KernelPrinter {
   IndexPrinter index_;
   InstPrinter insts_;
   u32 loops_ = 0;  // stages with a loop so far
+  i64 abreast_ = 1;
 };
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace coil::cpp {
 namespace {
 
-std::string value_name(Val v) { return str("v{}", v.index); }
-
 const char* policy_name(IndexPolicy policy) {
   switch (policy) {
     case IndexPolicy::Assert: return "Policy::Assert";
@@ -315,16 +313,16 @@ void InstPrinter::index(const KernelInst& k) {
 
 std::string InstPrinter::slot_name(u32 accumulator, u32 slot, std::size_t component) const {
   if (slots_in_array_) return str("{}[{}]", slot_array(accumulator, component), slot);
-  return str("a{}_{}_{}", accumulator, slot, component);
+  return str("a{}_{}_{}{}", accumulator, slot, component, of_tile_);
 }
-std::string InstPrinter::slot_array(u32 accumulator, std::size_t component) {
-  return str("s{}_{}", accumulator, component);
+std::string InstPrinter::slot_array(u32 accumulator, std::size_t component) const {
+  return str("s{}_{}{}", accumulator, component, of_tile_);
 }
-std::string InstPrinter::total_name(u32 accumulator, std::size_t component) {
-  return str("w{}_{}", accumulator, component);
+std::string InstPrinter::total_name(u32 accumulator, std::size_t component) const {
+  return str("w{}_{}{}", accumulator, component, of_tile_);
 }
-std::string InstPrinter::scan_name(const Inst& inst, std::size_t component) {
-  return str("c{}_{}", inst.results[0].index, component);
+std::string InstPrinter::scan_name(const Inst& inst, std::size_t component) const {
+  return str("c{}_{}{}", inst.results[0].index, component, of_tile_);
 }
 
 std::vector<std::string> InstPrinter::lift(const Inst& inst, const std::string& prefix) {

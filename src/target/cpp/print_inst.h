@@ -17,6 +17,9 @@ class InstPrinter {
   void set_tail(std::string count) { count_ = std::move(count); }
   const std::string& tail() const { return count_; }
 
+  /// What the names of values and accumulators end with: tiles side by side have each their own.
+  void set_of_tile(std::string ending) { of_tile_ = std::move(ending); }
+
   void print(const KernelInst& inst);
   /// While on, turned accesses read and write their tiles at the C++ variable `point`.
   void set_in_tile(bool yes) { in_tile_ = yes; }
@@ -45,12 +48,12 @@ class InstPrinter {
   /// Slots of accumulators and scans are declared by the stage printer under these names: a slot is
   /// a variable, or an element of an array while `slots_in_array` is on.
   std::string slot_name(u32 accumulator, u32 slot, std::size_t component) const;
-  static std::string slot_array(u32 accumulator, std::size_t component);
+  std::string slot_array(u32 accumulator, std::size_t component) const;
   /// What folded blocks add up to, once the bool `started` is set.
-  static std::string total_name(u32 accumulator, std::size_t component);
+  std::string total_name(u32 accumulator, std::size_t component) const;
   void set_started(std::string name) { started_ = std::move(name); }
   void set_slots_in_array(bool yes) { slots_in_array_ = yes; }
-  static std::string scan_name(const Inst& inst, std::size_t component);
+  std::string scan_name(const Inst& inst, std::size_t component) const;
   /// The slot that elements go to where slots are variables; in arrays the variable `slot` counts.
   void set_slot(u32 slot) { slot_ = slot; }
   /// Whether the loop being printed is the one that the lanes go along.
@@ -67,7 +70,8 @@ class InstPrinter {
   void bitcast(const KernelInst& k);
   /// The operand of a bitcast; of a narrow float its bits, as integers of 16.
   std::string raw_bits(const KernelInst& k);
-  static std::string bits_name(Val v) { return str("v{}_bits", v.index); }
+  std::string value_name(Val v) const { return str("v{}{}", v.index, of_tile_); }
+  std::string bits_name(Val v) const { return value_name(v) + "_bits"; }
   /// What defines a value before `user` in its stage, if nothing is stored in between.
   const KernelInst* earlier(const KernelInst& user, Val v) const;
   void define(const Inst& inst, const std::string& text) { define(inst.results[0], text); }
@@ -97,6 +101,7 @@ class InstPrinter {
   IndexPrinter& index_;
   TextWriter& out_;
   std::string count_;
+  std::string of_tile_;
   std::string started_;
   bool in_tile_ = false;
   std::map<const KernelInst*, u32> tiles_;  // of turned accesses
