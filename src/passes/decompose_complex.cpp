@@ -22,11 +22,13 @@ ValueId matrix_product(Composite& c, const std::string& op, ValueId a, ValueId b
   return bilinear(c, a, b, [&](ValueId x, ValueId y) { return c.call(op, {x, y}); });
 }
 Values product(Composite& c) { return {matrix_product(c, c.op(), c.self(), c.tensor("mat2"))}; }
-Values addmm(Composite& c) {
-  return {scaled_sum(c, matrix_product(c, "mm", c.tensor("mat1"), c.tensor("mat2")))};
+/// Contiguous, whatever the strides of what is added.
+Values added_product(Composite& c, const std::string& op, ValueId a, ValueId b) {
+  return {c.contiguous(scaled_sum(c, matrix_product(c, op, a, b)))};
 }
+Values addmm(Composite& c) { return added_product(c, "mm", c.tensor("mat1"), c.tensor("mat2")); }
 Values baddbmm(Composite& c) {
-  return {scaled_sum(c, matrix_product(c, "bmm", c.tensor("batch1"), c.tensor("batch2")))};
+  return added_product(c, "bmm", c.tensor("batch1"), c.tensor("batch2"));
 }
 
 Values convolution(Composite& c) {

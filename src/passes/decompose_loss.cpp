@@ -103,7 +103,7 @@ void require_none(Composite& c, ValueId counts) {
 
 /// Minus the log-probability of the target classes, rows of `ignore_index` left out.
 Likelihood negative_likelihood(Composite& c, ValueId log_probabilities, i64 reduction) {
-  ValueId target = c.tensor("target");
+  ValueId target = c.to(c.tensor("target"), DType::i64);  // it may be u8
   // The target of one row may be a list of one.
   const bool is_row = c.ndim(log_probabilities) == 1;
   if (is_row && c.ndim(target) == 1) target = c.squeeze(target, {0});

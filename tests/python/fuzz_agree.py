@@ -28,6 +28,7 @@ EXACT = {
     "max_pool2d_with_indices", "max_pool3d_with_indices", "threshold_backward", "pixel_shuffle",
     "pixel_unshuffle", "channel_shuffle", "im2col", "unfold", "diag", "diag_embed", "diagflat", "block_diag",
     "fft_fftshift", "fft_ifftshift", "leaky_relu", "hardshrink", "prelu", "_prelu_kernel", "lift_fresh_copy", "contiguous", "diff", "argmax",
+    "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
 }
 # Of these, the ones that are not correctly rounded of complex numbers.
 ROUNDED_PARTS = {"mul", "multiply", "div", "divide", "true_divide", "reciprocal", "square", "abs", "absolute", "sign", "sgn"}
@@ -125,7 +126,7 @@ def as_sums(x, random_numbers, size=None):
     parts = real(x)
     size = size_of(x) if size is None else size
     off = torch.randint(0, 2, parts.shape, generator=random_numbers) * 2 - 1
-    error = size * EPS[parts.dtype]
+    error = size * EPS[parts.dtype] * (1 + torch.rand(parts.shape, generator=random_numbers)) / 2
     cancels = (parts.abs() <= 2 * error) & (torch.randint(0, 2, parts.shape, generator=random_numbers) == 0)
     parts = torch.where(torch.isfinite(parts), parts + (off * error).to(parts.dtype), parts)
     parts = torch.where(cancels, 0, parts)

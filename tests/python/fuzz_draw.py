@@ -521,7 +521,7 @@ def is_defined(name, given):
         return all(int(n) == n for n in given[0])
     if packet == "cdist":  # how many points there are decides whether distances come from a product
         return all(bool(torch.isfinite(x).all()) for x in tensors)
-    if packet in ("add", "sub", "subtract", "rsub", "addcmul") and any(x.is_complex() for x in tensors):
+    if packet in ("add", "sub", "subtract", "rsub", "addcmul", "addr") and any(x.is_complex() for x in tensors):
         return all(bool(torch.isfinite(x).all()) for x in tensors)  # alpha is multiplied as a complex number
     if packet.endswith(("layer_norm", "group_norm", "instance_norm")):  # if squares overflow, blocks of a row decide what is NaN
         x = tensors[0].double()

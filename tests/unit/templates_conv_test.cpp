@@ -294,7 +294,7 @@ TEST(TemplatesConv, TheFewLastColumnsOfAPanel) {
       check_case(
           {.n = 1, .ic = 100, .oc = 70, .dims = {dim(1, 1), dim(width, 3, 1, 1)}, .dtype = d});
   }
-  check_case({.n = 2, .groups = 2, .ic = 30, .oc = 33, .dims = {dim(7, 3, 1, 1), dim(7, 3, 1, 1)}});
+  check_case({.n = 2, .groups = 2, .ic = 30, .oc = 66, .dims = {dim(7, 3, 1, 1), dim(7, 3, 1, 1)}});
 }
 
 TEST(TemplatesConv, WidthsAroundTheTile) {

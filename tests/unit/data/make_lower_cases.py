@@ -388,4 +388,8 @@ table,lines,starts=torch.arange(12.).view(4,3),torch.tensor([0,2,1,3]),torch.ten
 for mode in (0,1,2): case('_embedding_bag',table,lines,starts,False,mode,False,None,False,-1)
 case('upsample_linear1d',torch.tensor([[[7.,2.,inf]]]),[2],False,1e-5); case('upsample_bicubic2d',torch.arange(12.).view(1,1,3,4),[2,2],False,0.3,0.4)
 case('cross_entropy_loss',table[:2],torch.tensor([1,2]),None,1,-100,-0.5); case('cross_entropy_loss',table[:2],table[:2]/10,None,1,-100,-0.5)
+# complex products are contiguous, whatever is added to them; targets of bytes
+m=torch.arange(6.).view(2,3)+1j; p=m.mT.contiguous(); added=torch.arange(4.).view(2,2).mT+2j
+case('addmm',added,m,p); case('addmm',added,m,p,0.5,2.0); case('baddbmm',added[None],m[None],p[None])
+case('nll_loss_nd',table[:2]/10,torch.tensor([1,2],dtype=torch.uint8)); case('nll_loss_nd',table[:2]/10,torch.tensor([1,2],dtype=torch.uint8),None,0,1)
 print(count,'cases')
