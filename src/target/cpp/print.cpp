@@ -115,8 +115,9 @@ class KernelPrinter {
     out_.line("i64 {} = chunk * {};", p, kernel_.mapping.chunk);
     out_.line("const i64 end = min({} + i64({}), i64({}));", p, kernel_.mapping.chunk,
               index_.scalar(extent));
-    if (kernel_.mapping.abreast > 1) lanes_of_tiles(kernel_.mapping.abreast);
-    lanes_of_tiles(1);
+    const i64 abreast = kernel_.mapping.abreast, left = left_of(extent, 16 * abreast);
+    if (abreast > 1) lanes_of_tiles(abreast);
+    if (abreast == 1 || left < 0 || left >= 16) lanes_of_tiles(1);
     if (left_of(extent, 16) != 0) {
       out_.line("if ({} < end) {{", p);
       out_.indent();
