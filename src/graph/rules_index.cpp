@@ -196,7 +196,11 @@ Result<Types> index_write(const Call& call) {
   const Type& source = call.tensor("source");
   const Type& index = *COIL_TRY(index_of(call));
   if (index.ndim() > 1) return call.fail("index is {}", text(call.syms, index));
-  if (source.dtype != call.self().dtype || source.ndim() != call.self().ndim())
+  const bool is_element =
+      source.ndim() == 0 && call.self().ndim() == 1 && call.op() == "index_copy";
+  if (is_element && index.ndim() == 1)
+    COIL_TRY(call.sizes_agree(index.shape[0], call.syms.constant(1)));
+  if (source.dtype != call.self().dtype || (source.ndim() != call.self().ndim() && !is_element))
     return call.fail("source is {} beside {}", text(call.syms, source),
                      text(call.syms, call.self()));
   return contiguous_self(call);

@@ -131,7 +131,6 @@ Status lower_constant_pad(Lowering& l, const Node&, const Args& args) {
     other = ops::Scalar::of_int(dtype, args.flag("value"));
   else
     return l.unsupported_case("a fill value that is known only at run time");
-  if (number && !is_float(dtype)) other = ops::Scalar::of_int(dtype, static_cast<i64>(*number));
   b.store(out, at, b.load_if(b.test(inside), other, in, point));
   b.finish();
   return Ok{};

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "graph/builder.h"
+#include "graph/rules.h"
 #include "lower/body_builder.h"
 #include "lower/registry.h"
 
@@ -290,11 +291,40 @@ Result<Access> apply_view(Lowering& l, const View& view, const Access& in) {
   return splits_pairs(view.op) ? single_view(l, view, in) : pair_view(l, view, in);
 }
 
+namespace {
+
+/// Whether the elements of a tensor lie in its buffer as its type says.
+bool lies_as_typed(Lowering& l, const Access& a, const Type& type) {
+  const Expr unit = l.syms.constant(is_complex(type.dtype) ? 2 : 1);
+  const Expr place = address(l.syms, l.program.buffers[a.buffer].layout, a.index);
+  for (std::size_t k = 0; k < type.ndim(); ++k) {
+    const std::optional<Expr> stride = l.syms.stride(place, a.vars[k]);
+    const bool is_typed = stride && l.prover.is_equal(*stride, l.syms.mul(type.strides[k], unit));
+    if (!is_typed && !l.syms.is_const(a.extents[k], 1)) return false;
+  }
+  return true;
+}
+
+/// The memory that as_strided of a result counts in: a copy where the result lies elsewise.
+Access memory_of(Lowering& l, ValueId v) {
+  const Access a = l.access(v);
+  const NodeId maker = l.graph.values[v].def;
+  if (!maker.valid() || is_view_op(l.graph.nodes[maker].op) || lies_as_typed(l, a, l.type(v)))
+    return a;
+  const std::string name = l.name() + ".base";
+  const BufferId copied = l.add_buffer(l.buffer_for(l.type(v), name));
+  l.copy(a, copied, name);
+  return l.whole(copied);
+}
+
+}  // namespace
+
 Status lower_view(Lowering& l, const Node& node, const Args& args) {
   const ValueId self = std::get<ValueId>(node.args.at(0));
   const Exprs shape = l.type(node.outs[0]).shape;
   const View view{node.op, args, element_of(l.type(self)), &shape};
-  l.set(node.outs[0], COIL_TRY(apply_view(l, view, l.access(self))));
+  const Access in = node.op == "as_strided" ? memory_of(l, self) : l.access(self);
+  l.set(node.outs[0], COIL_TRY(apply_view(l, view, in)));
   return Ok{};
 }
 

@@ -59,6 +59,7 @@ bool accepts(ScalarOp op, DType operands) {
 }
 
 Scalar Scalar::of_float(DType dtype, double value) {
+  if (is_bool(dtype)) return of_int(dtype, value != 0);  // no fraction is lost on the way
   return with_memory(dtype, [&]<class M>(M) { return scalar_from<M>(dtype, value); });
 }
 

@@ -223,9 +223,10 @@ Values channel_shuffle(Composite& c) {
   std::swap(order[1], order[2]);
   const ValueId turned = c.permute(c.reshape(c.self(), split), order);
   const ValueId out = c.view(c.call("clone", {turned, MemoryFormat::Contiguous}), shape);
+  if (!suggests_channels_last(c.builder.graph(), Type(c.type(c.self())))) return {out};
   const bool is_image = shape.size() == 4;
-  if (!is_image || !suggests_channels_last(c.builder.graph(), Type(c.type(c.self())))) return {out};
-  return {c.call("clone", {out, MemoryFormat::ChannelsLast})};
+  return {
+      c.call("clone", {out, is_image ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d})};
 }
 
 Values rot90(Composite& c) {

@@ -7,7 +7,7 @@ import math
 import random
 
 import torch
-from fuzz_agree import EPS, SPREADING, copied, same_bits
+from fuzz_agree import EPS, SPREADING, copied, is_inexact, same_bits
 from fuzz_program import Program, Ref, Source, Step, map_refs, overload, replay, results_of
 
 from coil import _coil
@@ -543,7 +543,7 @@ def is_defined(name, given):
         return not tensors[-1].isnan().any()
     if name == "copy_.default" and meet_partly(*tensors):
         return False
-    if packet == "ldexp" and given[0][1].dtype.is_floating_point:  # it has the strides of pow.Scalar
+    if packet == "ldexp" and is_inexact(given[0][1]):  # it has the strides of pow.Scalar
         x, n = given[0]  # and of a half float without dims its dtype, which torch's graph does not have
         is_same = n.ndim > 0 or n.dtype.itemsize > 2 or x.dtype.is_floating_point or x.is_complex()
         return is_same and n.is_contiguous()

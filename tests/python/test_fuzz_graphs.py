@@ -86,6 +86,7 @@ FOUND = [
     (lambda x: (torch.prod(x, 0, dtype=torch.int16), torch.cumprod(x, 0, dtype=torch.float32)), torch.full((2,), 1.5 + 2j)),
     (lambda x: torch.cumprod(x, 0, dtype=torch.int16), torch.tensor(1.5 + 2j)),
     (result_and_its_parts, torch.randn(3, dtype=torch.complex64)),
+    (lambda x: torch.sort(x, -1)[1].as_strided((3, 3), (2, 2), 0), torch.randn(3, 3).t()),
     (layout_of_flipped, torch.ones(1, 2, 1, dtype=torch.int64).as_strided((1, 2, 1), (16, 1, 1)),
      torch.ones(2, dtype=torch.float16).as_strided((1, 2, 1), (1, 1, 16))),
     *[(functions_of_a_constant(number), torch.zeros(3, dtype=dtype))

@@ -392,4 +392,7 @@ case('cross_entropy_loss',table[:2],torch.tensor([1,2]),None,1,-100,-0.5); case(
 m=torch.arange(6.).view(2,3)+1j; p=m.mT.contiguous(); added=torch.arange(4.).view(2,2).mT+2j
 case('addmm',added,m,p); case('addmm',added,m,p,0.5,2.0); case('baddbmm',added[None],m[None],p[None])
 case('nll_loss_nd',table[:2]/10,torch.tensor([1,2],dtype=torch.uint8)); case('nll_loss_nd',table[:2]/10,torch.tensor([1,2],dtype=torch.uint8),None,0,1)
+# a fraction is true; a slice of one element; memory of what is sorted down the columns
+case('constant_pad_nd',torch.tensor([[True]]),[2,1],0.5); case('constant_pad_nd',torch.tensor([[3]]),[1,1],-1.5); case('full',[2],0.5,torch.bool); case('index_copy',table[0],0,torch.tensor([1]),torch.tensor(5.))
+case('channel_shuffle',r(1,4,2,3,2).contiguous(memory_format=torch.channels_last_3d),2)
 print(count,'cases')
