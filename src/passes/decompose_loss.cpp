@@ -164,7 +164,7 @@ ValueId cross_entropy_of_probabilities(Composite& c, ValueId logs, i64 class_dim
   if (reduction == kNone) return c.call("neg", {c.sum(product, {class_dim}, KeepDim::No)});
   const ValueId total = c.call("neg", {c.sum(product)});
   if (reduction == kSum) return total;
-  const sym::Expr rows = c.syms.floordiv(c.count(logs), c.n(*classes));
+  const sym::Expr rows = *classes == 0 ? c.n(0) : c.syms.floordiv(c.count(logs), c.n(*classes));
   return c.call("div.Scalar", {total, rows});
 }
 

@@ -244,6 +244,8 @@ def with_errors(program, seed, own):
         is_scaled = name in ("add", "sub", "rsub", "subtract") and alpha != 1  # perhaps a fused multiply-add
         if is_exact(name, args) and not is_scaled:
             return step.overload(*args, **kwargs)
+        if kwargs.get("dtype") in EPS and args and is_inexact(args[0]):  # it computes in that
+            args = (args[0].to(kwargs["dtype"]), *args[1:])
         infos = [a.alias_info for a in schema.arguments]
         if any(i is not None for i in infos):
             made = step.overload(*args, **kwargs)

@@ -481,9 +481,11 @@ def is_defined(name, given):
         return False
     if packet == "as_strided_scatter" and overlaps(given[0][2], given[0][3]):
         return False
+    if packet.endswith("_scatter") and overlaps(tensors[0].shape, tensors[0].stride()):  # the copy that it writes to does too
+        return False
     if packet.startswith("as_strided") and leaves_base(tensors[0], *given[0][-3:]):
         return False
-    if packet in PRODUCTS and len({x.dtype for x in tensors}) > 1:  # only kernels that find nothing to do take two
+    if packet in (*PRODUCTS, "cdist") and len({x.dtype for x in tensors}) > 1:  # only kernels that find nothing to do take two
         return False
     if "grid_sampler" in packet:  # the kernels write nothing for a mode that they do not know
         modes = 2 if packet.endswith("3d") else 3
@@ -534,8 +536,10 @@ def is_defined(name, given):
         image, places = tensors[0].flatten(-dims), places.flatten(-dims)
         return bool((places < image.shape[-1]).all()) and bool((image.gather(-1, places) == made.flatten(-dims)).all())
     if packet == "lu_unpack":  # rows that are not there are swapped unasked
-        pivots, rows = given[0][1], given[0][0].shape[-2:-1]
-        return pivots.numel() == 0 or bool(pivots.min() >= 1 and pivots.max() <= rows.numel())
+        factors, pivots = given[0][:2]  # and in batches that are not there
+        if factors.ndim < 2 or pivots.shape != (*factors.shape[:-2], min(factors.shape[-2:])):
+            return False
+        return pivots.numel() == 0 or bool(pivots.min() >= 1 and pivots.max() <= factors.shape[-2])
     if packet == "take_along_dim":  # torch has wrapped such an index since 2.15, and refused it before
         row, index, dim = tensors[0], tensors[1], given[0][2]
         return index.numel() == 0 or bool(index.min() >= 0 and index.max() < (row.numel() if dim is None else row.shape[dim]))

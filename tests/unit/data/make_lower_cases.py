@@ -395,4 +395,5 @@ case('nll_loss_nd',table[:2]/10,torch.tensor([1,2],dtype=torch.uint8)); case('nl
 # a fraction is true; a slice of one element; memory of what is sorted down the columns
 case('constant_pad_nd',torch.tensor([[True]]),[2,1],0.5); case('constant_pad_nd',torch.tensor([[3]]),[1,1],-1.5); case('full',[2],0.5,torch.bool); case('index_copy',table[0],0,torch.tensor([1]),torch.tensor(5.))
 case('channel_shuffle',r(1,4,2,3,2).contiguous(memory_format=torch.channels_last_3d),2)
+for reduction in (0,1,2): case('cross_entropy_loss',r(2,0),r(2,0),None,reduction,-1,0.0)  # of no classes
 print(count,'cases')
