@@ -356,6 +356,8 @@ class KernelVerifier {
         m.tile.size() == 1 && std::any_of(kernel_.grid.begin(), kernel_.grid.end(),
                                           [&](const Axis& a) { return a.var == m.tile[0].axis; });
     if (!on_grid) return error("tiles abreast need lanes along one axis, of the grid");
+    if (m.chunk % (m.abreast * m.tile[0].extent) != 0)
+      return error("{} tiles abreast in a chunk of {}", m.abreast, m.chunk);
     for (const Stage& s : kernel_.stages)
       for (const KernelInst& k : s.insts)
         if (k.kind == KernelOp::Index) return error("tiles abreast load no indices");

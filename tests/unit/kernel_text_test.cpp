@@ -152,6 +152,11 @@ TEST(KernelVerify, Scope) {
   k.mapping.abreast = 2;
   EXPECT_EQ(verify(k).error().message,
             "mapping: tiles abreast need lanes along one axis, of the grid");
+  k.mapping.tile = {{k.grid[0].var, 16}};
+  k.mapping.chunk = 16;
+  EXPECT_EQ(verify(k).error().message, "mapping: 2 tiles abreast in a chunk of 16");
+  k.mapping.chunk = 32;
+  EXPECT_TRUE(verify(k).ok()) << verify(k).error().message;
 }
 
 }  // namespace
