@@ -191,8 +191,7 @@ bool has_slots(const Stage& s) {
   });
 }
 
-/// A long body is printed once, not once for each slot: its own operations hide the latency, and
-/// the compiler's time goes with the text.
+/// Whether a body is long enough to hide the latency of its own operations.
 bool is_long_body(const Stage& stage) {
   constexpr i64 kLongBody = 16, kElementary = 8;
   i64 cost = 0;
@@ -204,6 +203,8 @@ bool is_long_body(const Stage& stage) {
   return cost >= kLongBody;
 }
 
+/// A long body is printed once, not once for each slot: its own operations hide the latency, and
+/// the compiler's time goes with the text.
 void roll_long_bodies(Kernel& kernel) {
   for (u32 s = 0; s < kernel.stages.size(); ++s) {
     const Stage& stage = kernel.stages[s];
@@ -276,8 +277,7 @@ bool goes_down_columns(const Kernel& kernel, const Stage& stage, sym::Expr lanes
 i64 tiles_abreast(const Kernel& kernel, std::size_t lane) {
   constexpr i64 kMostTiles = 4, kRegisters = 16, kUnitsForThreads = 16, kLongColumn = 16;
   sym::Arena& syms = *kernel.syms;
-  const auto has_own_state = [](const KernelBuffer& b) { return b.kept; };
-  if (std::any_of(kernel.buffers.begin(), kernel.buffers.end(), has_own_state)) return 1;
+  if (std::ranges::any_of(kernel.buffers, &KernelBuffer::kept)) return 1;
   bool goes_down = false;
   i64 registers = 1;
   for (const Stage& s : kernel.stages) {

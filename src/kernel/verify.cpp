@@ -343,26 +343,25 @@ class KernelVerifier {
       if (stage >= kernel_.stages.size() || kernel_.stages[stage].loop.empty())
         return error("stage {} has no loop to be rolled", stage);
     if (m.grain < 1 || m.chunk < 0) return error("grain {} and chunk {}", m.grain, m.chunk);
-    COIL_TRY(abreast());
+    COIL_TRY(abreast(rank));
     return expr(m.units);
   }
 
   /// Tiles abreast share the variables that are no values: loaded indices and kept rows.
-  Status abreast() const {
+  /// `rank`: of the tile, along the grid.
+  Status abreast(i64 rank) const {
     const Mapping& m = kernel_.mapping;
     if (m.abreast < 1 || m.abreast > 16) return error("{} tiles abreast", m.abreast);
     if (m.abreast == 1) return Ok{};
-    const bool on_grid =
-        m.tile.size() == 1 && std::any_of(kernel_.grid.begin(), kernel_.grid.end(),
-                                          [&](const Axis& a) { return a.var == m.tile[0].axis; });
-    if (!on_grid) return error("tiles abreast need lanes along one axis, of the grid");
+    if (m.tile.size() != 1 || rank != 1)
+      return error("tiles abreast need lanes along one axis, of the grid");
     if (m.chunk % (m.abreast * m.tile[0].extent) != 0)
       return error("{} tiles abreast in a chunk of {}", m.abreast, m.chunk);
     for (const Stage& s : kernel_.stages)
       for (const KernelInst& k : s.insts)
         if (k.kind == KernelOp::Index) return error("tiles abreast load no indices");
-    for (const KernelBuffer& b : kernel_.buffers)
-      if (b.kept) return error("tiles abreast keep no rows");
+    if (std::ranges::any_of(kernel_.buffers, &KernelBuffer::kept))
+      return error("tiles abreast keep no rows");
     return Ok{};
   }
 

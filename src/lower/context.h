@@ -93,6 +93,9 @@ class Lowering {
   std::set<std::string> buffer_names_, body_names_;
 };
 
+/// Whether the elements of a tensor lie in its buffer with the strides that its type says.
+bool lies_as_typed(Lowering& l, const Access& a, const Type& type);
+
 /// Lowers all of `graph` into `l.program`: inputs, nodes, outputs.
 Status lower_nodes(Lowering& l);
 void lower_inputs(Lowering& l);

@@ -48,6 +48,15 @@ bool same_strides(const Lowering& l, const Window& w, const Type& type) {
   return true;
 }
 
+}  // namespace
+
+bool lies_as_typed(Lowering& l, const Access& a, const Type& type) {
+  const std::optional<Window> w = window_of(l, a, type);
+  return w && same_strides(l, *w, type);
+}
+
+namespace {
+
 /// Writes the rows of LoopProgram::outputs and ::states.
 class Outputs {
  public:

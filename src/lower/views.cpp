@@ -293,18 +293,6 @@ Result<Access> apply_view(Lowering& l, const View& view, const Access& in) {
 
 namespace {
 
-/// Whether the elements of a tensor lie in its buffer as its type says.
-bool lies_as_typed(Lowering& l, const Access& a, const Type& type) {
-  const Expr unit = l.syms.constant(is_complex(type.dtype) ? 2 : 1);
-  const Expr place = address(l.syms, l.program.buffers[a.buffer].layout, a.index);
-  for (std::size_t k = 0; k < type.ndim(); ++k) {
-    const std::optional<Expr> stride = l.syms.stride(place, a.vars[k]);
-    const bool is_typed = stride && l.prover.is_equal(*stride, l.syms.mul(type.strides[k], unit));
-    if (!is_typed && !l.syms.is_const(a.extents[k], 1)) return false;
-  }
-  return true;
-}
-
 /// The memory that as_strided of a result counts in: a copy where the result lies elsewise.
 Access memory_of(Lowering& l, ValueId v) {
   const Access a = l.access(v);
